@@ -1,0 +1,44 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is held to the same strictness; see the chapter "Working on it" of README.md.
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .enableUpcomingFeature("InferIsolatedConformances"),
+  .enableUpcomingFeature("ImmutableWeakCaptures"),
+  .treatAllWarnings(as: .error),
+  .strictMemorySafety(),
+]
+
+/// A module map to a C library of Debian's, with the shims for its macros and variadic calls.
+func system(_ name: String, apt package: String? = nil) -> Target {
+  .systemLibrary(name: name, path: "Sources/System/\(name)", providers: package.map { [.apt([$0])] })
+}
+
+/// A module of one of the floors: Platform or Domain.
+func room(_ floor: String, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
+  .testTarget(
+    name: name, dependencies: dependencies, path: "Tests/\(name)", resources: resources, swiftSettings: strict)
+}
+
+let package = Package(
+  name: "siwa",
+  targets: [
+    // System
+    system("CLinux"),
+    system("COpenSSL", apt: "libssl-dev"),
+
+    // Platform
+    room("Platform", "EventLoop", ["CLinux"]),
+
+    // Tests
+    tests("EventLoopTests", ["EventLoop"]),
+  ]
+)

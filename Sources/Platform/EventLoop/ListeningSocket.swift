@@ -1,0 +1,83 @@
+import CLinux
+import Glibc
+
+/// A TCP socket that accepts connections.
+@Loop
+public final class ListeningSocket {
+  /// A connection as accept(2) gave it: non-blocking, closed by whoever takes it.
+  public struct Accepted: Sendable {
+    /// The descriptor, owned by the receiver.
+    public let number: CInt
+    /// Who connected.
+    public let peer: SocketAddress
+  }
+
+  /// Where it listens; the port is the real one even where 0 was asked for.
+  public nonisolated let address: SocketAddress
+  private let descriptor: Descriptor
+
+  /// Binds and listens. `sharingPort` lets several processes listen on one port (SO_REUSEPORT).
+  public init(_ wanted: SocketAddress, backlog: CInt = 1024, sharingPort: Bool = false) throws(SystemError) {
+    let number = socket(
+      wanted.isIPv4 ? AF_INET : AF_INET6, CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue),
+      0)
+    guard number >= 0 else { throw .current }
+    Self.set(number, SOL_SOCKET, SO_REUSEADDR, 1)
+    if sharingPort { Self.set(number, SOL_SOCKET, SO_REUSEPORT, 1) }
+    // Accepted sockets inherit it: answers are small and leave at once.
+    Self.set(number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
+    let bound = unsafe wanted.withSystemAddress { address, length in unsafe bind(number, address, length) }
+    guard bound == 0, listen(number, backlog) == 0, let address = Self.localAddress(number) else {
+      let error = SystemError.current
+      Glibc.close(number)
+      throw error
+    }
+    self.address = address
+    descriptor = try Descriptor(owning: number)
+  }
+
+  /// The next connection; nil after `close`. Throws when the system refuses one: out of descriptors, mostly; the
+  /// caller waits a little before it asks again.
+  public func accept() async throws(SystemError) -> Accepted? {
+    while true {
+      var storage = sockaddr_storage()
+      let number = unsafe clinux_accept(descriptor.number, &storage)
+      if number >= 0 {
+        guard let peer = SocketAddress(storage) else {
+          Glibc.close(number)
+          continue
+        }
+        return Accepted(number: number, peer: peer)
+      }
+      switch errno {
+      case EAGAIN:
+        descriptor.clearReadable()
+        guard await descriptor.untilReadable() == .ready else { return nil }
+      case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
+        continue  // a connection that died before it was accepted: accept(2) says to try again
+      case EBADF:
+        return nil
+      default:
+        throw .current
+      }
+    }
+  }
+
+  /// Stops listening: `accept` returns nil, and the system refuses new connections.
+  public func close() { descriptor.close() }
+
+  private nonisolated static func set(_ number: CInt, _ level: CInt, _ option: CInt, _ value: CInt) {
+    var value = value
+    unsafe setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+  }
+
+  private nonisolated static func localAddress(_ number: CInt) -> SocketAddress? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = unsafe withUnsafeMutableBytes(of: &storage) { raw in
+      guard let base = raw.baseAddress else { return CInt(-1) }
+      return unsafe getsockname(number, base.assumingMemoryBound(to: sockaddr.self), &length)
+    }
+    return result == 0 ? SocketAddress(storage) : nil
+  }
+}

@@ -1,0 +1,158 @@
+import Glibc
+import Synchronization
+
+/// The process's event loop, as a global actor.
+///
+/// Whatever has a file descriptor waits here, and async code that is isolated to `@Loop` runs on the loop's own
+/// thread: no hop, no lock. The compiler proves that a connection's state never leaves it. There is one loop a
+/// process; a host with more cores runs more processes (`SO_REUSEPORT`).
+///
+/// A program gives its main thread to the loop with `Loop.run`. Where nobody does (in tests), the loop starts a thread
+/// of its own with the first job.
+@globalActor
+public actor Loop {
+  /// The one instance.
+  public static let shared = Loop()
+
+  /// The executor behind the actor: also a `TaskExecutor`, so that a task which prefers it never leaves the thread.
+  public static let executor = LoopExecutor()
+
+  /// What the runtime asks to find the actor's thread.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    unsafe Self.executor.asUnownedSerialExecutor()
+  }
+
+  /// The moment at which the current turn of the loop began: the same for everything that runs in the turn.
+  @Loop public static var now: MonotonicTime { executor.engine.now }
+
+  /// Makes the calling thread the loop's, runs `body` on it and everything that waits there, and returns what `body`
+  /// returned. For `main`, once, before anything else used the loop.
+  public nonisolated static func run(_ body: @escaping @Loop @Sendable () async -> Int32) -> Int32 {
+    executor.run(until: body)
+  }
+
+  /// Runs `body` at once if the caller is already on the loop's thread, which it must be.
+  ///
+  /// For callbacks of C libraries, which the compiler cannot see to be on the loop.
+  public nonisolated static func assumeIsolated<Value: Sendable>(_ body: @Loop () throws -> Value) rethrows -> Value {
+    executor.checkIsolated()
+    return try withoutActuallyEscaping(body) { escaping in
+      // The same as MainActor.assumeIsolated: the check above is what the type system was missing.
+      try unsafe unsafeBitCast(escaping, to: (() throws -> Value).self)()
+    }
+  }
+}
+
+/// The executor of `Loop`: it queues jobs for the loop's thread, and wakes it where they come from another.
+public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendable {
+  // @unchecked: `engine` and `local` are touched by the loop's thread alone (checked by `checkIsolated`), the rest is
+  // behind `inbox` or atomic.
+  let engine = Engine()
+  private var local = JobQueue()
+  private let inbox = Mutex(JobQueue())
+  private let thread = Atomic<UInt64>(0)
+  private let started = Mutex(false)
+
+  init() {}
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    if isCurrentThread {
+      local.append(job)
+      return
+    }
+    let wasEmpty = inbox.withLock { queue in
+      defer { queue.append(job) }
+      return queue.isEmpty
+    }
+    if wasEmpty { engine.wake() }
+    if thread.load(ordering: .acquiring) == 0 { startThread() }
+  }
+
+  public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
+
+  public func asUnownedTaskExecutor() -> UnownedTaskExecutor { unsafe UnownedTaskExecutor(ordinary: self) }
+
+  public func checkIsolated() { precondition(isCurrentThread, "this must run on the event loop") }
+
+  public func isIsolatingCurrentContext() -> Bool? { isCurrentThread }
+
+  var isCurrentThread: Bool { thread.load(ordering: .relaxed) == currentThread() }
+
+  /// A thread for the loop where no program gave its own.
+  private func startThread() {
+    let first = started.withLock { started in
+      defer { started = true }
+      return !started
+    }
+    guard first else { return }
+    startDetachedThread(named: "event-loop") { [self] in
+      thread.store(currentThread(), ordering: .releasing)
+      turn(while: { true })
+    }
+  }
+
+  fileprivate func run(until body: @escaping @Loop @Sendable () async -> Int32) -> Int32 {
+    let first = started.withLock { started in
+      defer { started = true }
+      return !started
+    }
+    precondition(first, "the event loop runs already")
+    thread.store(currentThread(), ordering: .releasing)
+    let result = Result()
+    Task(executorPreference: self) { result.value = await body() }
+    turn(while: { result.value == nil })
+    return result.value ?? 0
+  }
+
+  /// What `run` waits for. @unchecked: written and read on the loop's thread alone.
+  private final class Result: @unchecked Sendable {
+    var value: Int32?
+  }
+
+  /// The loop itself: jobs, then due deadlines, then whatever the kernel reports.
+  private func turn(while goOn: () -> Bool) {
+    let serial = unsafe asUnownedSerialExecutor()
+    let task = unsafe asUnownedTaskExecutor()
+    while goOn() {
+      // Only what was queued when the round began: a job that queues itself again cannot starve the sockets.
+      var round = local.count
+      while round > 0, let job = local.popFirst() {
+        unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task)
+        round -= 1
+      }
+      if !goOn() { return }
+      Loop.assumeIsolated { engine.poll(block: local.isEmpty) }
+      if engine.wasWoken {
+        engine.wasWoken = false
+        inbox.withLock { $0.drain(into: &local) }
+      }
+    }
+  }
+}
+
+/// A queue of jobs: appended at one end, taken at the other; its storage is kept for the next round.
+struct JobQueue {
+  private var jobs: [UnownedJob] = []
+  private var head = 0
+
+  var isEmpty: Bool { head == jobs.count }
+  var count: Int { jobs.count - head }
+
+  mutating func append(_ job: UnownedJob) { jobs.append(job) }
+
+  mutating func popFirst() -> UnownedJob? {
+    guard head < jobs.count else { return nil }
+    let job = jobs[head]
+    head += 1
+    if head == jobs.count {
+      jobs.removeAll(keepingCapacity: true)
+      head = 0
+    }
+    return job
+  }
+
+  mutating func drain(into other: inout JobQueue) {
+    while let job = popFirst() { other.append(job) }
+  }
+}

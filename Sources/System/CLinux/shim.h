@@ -1,0 +1,52 @@
+// What Glibc's overlay does not carry: GNU extensions, macros and variadic calls.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+// accept4(2) is a GNU extension: hidden from Swift, which includes the header without _GNU_SOURCE.
+extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+static inline int clinux_accept(int fd, struct sockaddr_storage *address) {
+  socklen_t length = sizeof *address;
+  return accept4(fd, (struct sockaddr *)address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+extern void *memmem(const void *haystack, size_t haystacklen, const void *needle, size_t needlelen);
+static inline const void *clinux_find(const void *bytes, size_t count, const void *pattern, size_t length) {
+  return memmem(bytes, count, pattern, length);
+}
+
+static inline int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+static inline int clinux_epoll_control(int epoll, int operation, int fd, uint32_t events, uint64_t data) {
+  struct epoll_event event = {.events = events, .data = {.u64 = data}};
+  return epoll_ctl(epoll, operation, fd, &event);
+}
+
+static inline uint64_t clinux_event_data(const struct epoll_event *event) { return event->data.u64; }
+static inline uint32_t clinux_event_mask(const struct epoll_event *event) { return event->events; }
+
+static inline int clinux_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+static inline int clinux_signalfd(const sigset_t *set) { return signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC); }
+
+static inline uint64_t clinux_current_thread(void) { return (uint64_t)pthread_self(); }
+
+extern int pthread_setname_np(pthread_t thread, const char *name);
+static inline void clinux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+// The strerror_r of POSIX, under the name that glibc gives it beside its own.
+extern int __xpg_strerror_r(int code, char *buffer, size_t length);
+static inline int clinux_strerror(int code, char *buffer, size_t length) {
+  return __xpg_strerror_r(code, buffer, length);
+}
