@@ -38,7 +38,11 @@ let package = Package(
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
 
+    // Domain
+    room("Domain", "AccountEvents", []),
+
     // Tests
+    tests("AccountEventsTests", ["AccountEvents"]),
     tests("EventLoopTests", ["EventLoop"]),
   ]
 )

@@ -1,0 +1,20 @@
+/// The person behind an account, as Apple names them to one team: opaque, and personal data.
+///
+/// Its description is redacted, so that no log shows it by accident; `text` is the value itself.
+public struct AppleSubject: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
+  /// The value of `sub`, such as `000768.6166f031167141e695698239959f591a.1521`.
+  public let text: String
+
+  /// Nil unless `text` is 1 to 255 visible ASCII characters (OpenID Connect's bound) without quotation mark and
+  /// backslash.
+  public init?(_ text: String) {
+    guard text.isIdentifier(upTo: 255) else { return nil }
+    self.text = text
+  }
+
+  /// Says that there is a subject, and not which.
+  public var description: String { "«subject»" }
+
+  /// The value itself, for a debugger.
+  public var debugDescription: String { text }
+}

@@ -1,0 +1,13 @@
+/// A topic that account events stand on. Its name ends with the major version of what it holds.
+public struct Topic: Sendable, Hashable, CustomStringConvertible {
+  /// The name in Kafka.
+  public let name: String
+
+  /// All events of all accounts, keyed by `team/sub`, so that one account's events stay in order across their types.
+  public static let accountEvents = Topic(name: "apple.account-events.v1")
+  /// What Apple signed and we do not understand, until someone decides.
+  public static let quarantine = Topic(name: "apple.account-events.quarantine.v1")
+
+  /// The name in Kafka.
+  public var description: String { name }
+}
