@@ -37,12 +37,15 @@ let package = Package(
 
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
+    room("Platform", "Telemetry", []),
 
     // Domain
     room("Domain", "AccountEvents", []),
 
     // Tests
     tests("AccountEventsTests", ["AccountEvents"]),
+    .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
+    tests("TelemetryTests", ["Telemetry", "TestSupport"]),
   ]
 )
