@@ -38,6 +38,7 @@ let package = Package(
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
     room("Platform", "Telemetry", []),
+    room("Platform", "Cryptography", ["COpenSSL"]),
 
     // Domain
     room("Domain", "AccountEvents", []),
@@ -47,5 +48,6 @@ let package = Package(
     .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
+    tests("CryptographyTests", ["Cryptography"]),
   ]
 )

@@ -14,3 +14,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+
+// A macro that Swift cannot read.
+static const int copenssl_EVP_PKEY_PUBLIC_KEY = EVP_PKEY_PUBLIC_KEY;
+
+// OSSL_PARAM_BLD keeps the pointer to a name, so the name must outlive the call, which a Swift String would not.
+static const char *const copenssl_OSSL_PKEY_PARAM_RSA_N = OSSL_PKEY_PARAM_RSA_N;
+static const char *const copenssl_OSSL_PKEY_PARAM_RSA_E = OSSL_PKEY_PARAM_RSA_E;

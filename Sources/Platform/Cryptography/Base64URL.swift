@@ -1,0 +1,118 @@
+/// Base64url without padding (RFC 4648 §5 as RFC 7515 §2 restricts it): the text form of everything in a JWS.
+///
+/// The decoder is strict, so that one value has one spelling: no padding, no line breaks, no characters of the other
+/// alphabet, no length that no encoder makes, and unused bits of the last character must be zero. With a lenient
+/// decoder a token could be changed without its signature noticing.
+public enum Base64URL {
+  /// How many bytes `characterCount` characters hold, or nil where no encoder makes as many.
+  public static func decodedCount(_ characterCount: Int) -> Int? {
+    characterCount & 3 == 1 ? nil : characterCount / 4 * 3 + [0, 0, 1, 2][characterCount & 3]
+  }
+
+  /// The bytes that `text` stands for, or nil if it is not strict base64url.
+  public static func decode(_ text: RawSpan) -> [UInt8]? {
+    guard let count = decodedCount(text.byteCount) else { return nil }
+    var isValid = false
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      isValid = unsafe decode(text, into: UnsafeMutableRawBufferPointer(buffer))
+      initialized = isValid ? count : 0
+    }
+    return isValid ? bytes : nil
+  }
+
+  /// The bytes that `text` stands for, or nil if it is not strict base64url.
+  public static func decode(_ text: String) -> [UInt8]? { unsafe decode(Array(text.utf8).span.bytes) }
+
+  /// Decodes into memory that has room for `decodedCount` bytes, and says whether `text` is strict base64url.
+  ///
+  /// On `false` the memory holds nothing of value.
+  public static func decode(_ text: RawSpan, into output: UnsafeMutableRawBufferPointer) -> Bool {
+    guard let count = decodedCount(text.byteCount), output.count >= count else { return false }
+    return unsafe text.withUnsafeBytes { input in unsafe decode(input, output) }
+  }
+
+  private static func decode(_ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer) -> Bool {
+    // Bit 31 marks a character outside the alphabet; it survives every `|`, so one test at the end suffices.
+    var seen: UInt32 = 0
+    var position = 0, written = 0
+    while position &+ 4 <= input.count {
+      let a = unsafe sextet(input[position]), b = unsafe sextet(input[position &+ 1])
+      let c = unsafe sextet(input[position &+ 2]), d = unsafe sextet(input[position &+ 3])
+      seen |= a | b | c | d
+      let bits = a << 18 | b << 12 | c << 6 | d
+      unsafe output[written] = UInt8(truncatingIfNeeded: bits >> 16)
+      unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bits >> 8)
+      unsafe output[written &+ 2] = UInt8(truncatingIfNeeded: bits)
+      position &+= 4
+      written &+= 3
+    }
+    let rest = input.count &- position
+    guard rest > 0 else { return seen < invalid }
+    let a = unsafe sextet(input[position]), b = unsafe sextet(input[position &+ 1])
+    let c = unsafe rest == 3 ? sextet(input[position &+ 2]) : 0
+    seen |= a | b | c
+    let bits = a << 18 | b << 12 | c << 6
+    unsafe output[written] = UInt8(truncatingIfNeeded: bits >> 16)
+    if rest == 3 { unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bits >> 8) }
+    let unused: UInt32 = rest == 3 ? 0xff : 0xffff
+    return seen < invalid && bits & unused == 0
+  }
+
+  private static let invalid: UInt32 = 1 << 31
+
+  private static func sextet(_ character: UInt8) -> UInt32 {
+    let value = UInt32(sextets[Int(character)])
+    return value == 0xff ? invalid : value
+  }
+}
+
+extension Base64URL {
+  /// The text form of `bytes`.
+  public static func encode(_ bytes: RawSpan) -> String {
+    unsafe String(unsafeUninitializedCapacity: (bytes.byteCount * 4 + 2) / 3) { buffer in
+      var written = 0, position = 0
+      while position < bytes.byteCount {
+        let count = min(3, bytes.byteCount - position)
+        var bits: UInt32 = 0
+        for offset in 0..<count {
+          bits |=
+            unsafe UInt32(bytes.unsafeLoad(fromByteOffset: position + offset, as: UInt8.self)) << (16 - 8 * offset)
+        }
+        for index in 0...count {
+          unsafe buffer[written] = alphabet[Int(bits >> (18 - 6 * index) & 63)]
+          written += 1
+        }
+        position += count
+      }
+      return written
+    }
+  }
+
+  /// The text form of `bytes`.
+  public static func encode(_ bytes: [UInt8]) -> String { unsafe encode(bytes.span.bytes) }
+}
+
+private let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+/// The value of each character; `xx` for those outside the alphabet.
+private let sextets: InlineArray<256, UInt8> = {
+  let xx: UInt8 = 0xff
+  return [
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, 62, xx, xx,
+    52, 53, 54, 55, 56, 57, 58, 59, 60, 61, xx, xx, xx, xx, xx, xx,
+    xx, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+    15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, xx, xx, xx, xx, 63,
+    xx, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40,
+    41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+    xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx, xx,
+  ]
+}()

@@ -1,0 +1,41 @@
+import COpenSSL
+
+/// The 32 bytes that SHA-256 or HMAC-SHA-256 makes of a message.
+public struct SHA256Digest: Sendable, Hashable, CustomStringConvertible {
+  /// How many bytes a digest has.
+  public static let byteCount = 32
+
+  /// The bytes, first one first.
+  public let bytes: [UInt8]
+
+  /// 64 lowercase hexadecimal digits.
+  public var description: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  /// Takes what `fill` writes into the place for 32 bytes; `fill` says whether it could.
+  init(_ fill: (UnsafeMutablePointer<UInt8>) -> Bool) {
+    bytes = unsafe [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in
+      guard let base = buffer.baseAddress, unsafe fill(base) else {
+        preconditionFailure("OpenSSL has no SHA-256: its default provider is missing")
+      }
+      count = Self.byteCount
+    }
+  }
+}
+
+/// The hash function SHA-256 (FIPS 180-4).
+public enum SHA256 {
+  /// The digest of `message`.
+  public static func digest(of message: RawSpan) -> SHA256Digest {
+    unsafe message.withUnsafeBytes { bytes in
+      unsafe SHA256Digest { place in
+        unsafe EVP_Digest(bytes.baseAddress, bytes.count, place, nil, EVP_sha256(), nil) == 1
+      }
+    }
+  }
+
+  /// The digest of `message`.
+  public static func digest(of message: [UInt8]) -> SHA256Digest { unsafe digest(of: message.span.bytes) }
+}

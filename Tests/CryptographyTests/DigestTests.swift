@@ -1,0 +1,50 @@
+import Cryptography
+import Testing
+
+@Suite struct DigestTests {
+  @Test(arguments: [
+    ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+    ),
+  ])
+  func hashesTheExamplesOfTheStandard(message: String, expected: String) {
+    #expect(SHA256.digest(of: Array(message.utf8)).description == expected)
+  }
+
+  /// RFC 4231, test cases 1, 2, 3 and 6.
+  @Test(arguments: [
+    (
+      [UInt8](repeating: 0x0b, count: 20), Array("Hi There".utf8),
+      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+    ),
+    (
+      Array("Jefe".utf8), Array("what do ya want for nothing?".utf8),
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    ),
+    (
+      [UInt8](repeating: 0xaa, count: 20), [UInt8](repeating: 0xdd, count: 50),
+      "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"
+    ),
+    (
+      [UInt8](repeating: 0xaa, count: 131), Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
+      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+    ),
+  ])
+  func keyedHashesAgreeWithTheExamplesOfTheStandard(key: [UInt8], message: [UInt8], expected: String) {
+    #expect(HMAC(key: key).code(for: message).description == expected)
+  }
+
+  @Test func keyedHashOfNothingIsTheKeyedHashOfNothing() {
+    let expected = "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"  // key of one zero byte
+    #expect(HMAC(key: [0]).code(for: []).description == expected)
+  }
+
+  @Test func randomBytesAreAsManyAsAskedForAndNeverTheSame() throws {
+    #expect(try SecureRandom.bytes(0).isEmpty)
+    let (first, second) = (try SecureRandom.bytes(32), try SecureRandom.bytes(32))
+    #expect(first.count == 32 && second.count == 32 && first != second)
+  }
+}

@@ -1,0 +1,46 @@
+import Cryptography
+import Foundation
+import Testing
+
+@Suite struct SelfSignedCertificateTests {
+  /// The `openssl` program trusts it as its own anchor, for these names and times alone.
+  @Test(arguments: [
+    (["-verify_hostname", "localhost", "-attime", "1700000100"], true),
+    (["-verify_ip", "127.0.0.1", "-attime", "1700000100"], true),
+    (["-verify_ip", "::1", "-attime", "1700000100"], true),
+    (["-x509_strict", "-purpose", "sslserver", "-attime", "1700000100"], true),
+    (["-verify_hostname", "example.com", "-attime", "1700000100"], false),
+    (["-verify_ip", "127.0.0.2", "-attime", "1700000100"], false),
+    (["-verify_hostname", "localhost", "-attime", "1699999999"], false),
+    (["-verify_hostname", "localhost", "-attime", "1700003601"], false),
+  ])
+  func isValidForItsNamesAndItsTime(options: [String], isValid: Bool) throws {
+    let certificate = try SelfSignedCertificate(
+      for: ["localhost", "127.0.0.1", "::1"], validFrom: 1_700_000_000, seconds: 3600)
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).pem")
+    try certificate.certificatePEM.write(to: file, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(at: file) }
+
+    let program = Process()
+    program.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+    program.arguments = ["verify", "-CAfile", file.path] + options + [file.path]
+    program.standardOutput = FileHandle.nullDevice
+    program.standardError = FileHandle.nullDevice
+    try program.run()
+    program.waitUntilExit()
+    #expect((program.terminationStatus == 0) == isValid)
+  }
+
+  @Test(arguments: [[], [""], ["a,DNS:b"], ["localhost", "x y"], ["1.2.3"], ["email:a@b"]])
+  func refusesNamesThatAreNone(names: [String]) {
+    #expect { try SelfSignedCertificate(for: names, validFrom: 0, seconds: 1) } throws: {
+      ($0 as? CryptographyError)?.code == .certificateFailed
+    }
+  }
+
+  @Test func noTwoAreTheSame() throws {
+    let first = try SelfSignedCertificate(for: ["localhost"], validFrom: 0, seconds: 1)
+    let second = try SelfSignedCertificate(for: ["localhost"], validFrom: 0, seconds: 1)
+    #expect(first.certificatePEM != second.certificatePEM && first.privateKeyPEM != second.privateKeyPEM)
+  }
+}
