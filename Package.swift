@@ -42,6 +42,7 @@ let package = Package(
 
     // Domain
     room("Domain", "AccountEvents", []),
+    room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
 
     // Tests
     tests("AccountEventsTests", ["AccountEvents"]),
@@ -49,5 +50,6 @@ let package = Package(
     tests("EventLoopTests", ["EventLoop"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
+    tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),
   ]
 )

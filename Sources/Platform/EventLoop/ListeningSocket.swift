@@ -10,6 +10,9 @@ public final class ListeningSocket {
     public let number: CInt
     /// Who connected.
     public let peer: SocketAddress
+
+    /// Closes a connection that nobody wants.
+    public func close() { Glibc.close(number) }
   }
 
   /// Where it listens; the port is the real one even where 0 was asked for.

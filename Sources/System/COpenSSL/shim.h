@@ -21,3 +21,44 @@ static const int copenssl_EVP_PKEY_PUBLIC_KEY = EVP_PKEY_PUBLIC_KEY;
 // OSSL_PARAM_BLD keeps the pointer to a name, so the name must outlive the call, which a Swift String would not.
 static const char *const copenssl_OSSL_PKEY_PARAM_RSA_N = OSSL_PKEY_PARAM_RSA_N;
 static const char *const copenssl_OSSL_PKEY_PARAM_RSA_E = OSSL_PKEY_PARAM_RSA_E;
+static const uint64_t copenssl_options_no_renegotiation = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t copenssl_options_no_compression = SSL_OP_NO_COMPRESSION;
+static const uint64_t copenssl_options_server_preference = SSL_OP_CIPHER_SERVER_PREFERENCE;
+
+static inline int copenssl_set_min_version(SSL_CTX *context, int version) {
+  return SSL_CTX_set_min_proto_version(context, version);
+}
+static inline long copenssl_set_session_cache_off(SSL_CTX *context) {
+  return SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+}
+static inline long copenssl_set_mode(SSL_CTX *context) {
+  return SSL_CTX_set_mode(
+    context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+}
+static inline void copenssl_set_read_ahead(SSL_CTX *context) { SSL_CTX_set_read_ahead(context, 1); }
+static inline int copenssl_set_groups(SSL_CTX *context, const char *groups) {
+  return SSL_CTX_set1_groups_list(context, groups);
+}
+
+// ALPN (RFC 7301): http/1.1 or a fatal no_application_protocol.
+static int copenssl_select_http11(
+  SSL *connection, const unsigned char **out, unsigned char *outlen, const unsigned char *in, unsigned int inlen,
+  void *argument) {
+  (void)connection;
+  (void)argument;
+  static const unsigned char protocol[] = "\x08http/1.1";
+  if (SSL_select_next_proto((unsigned char **)out, outlen, protocol, sizeof protocol - 1, in, inlen)
+      == OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_OK;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+// How many bytes the connection has read from its socket so far.
+static inline uint64_t copenssl_bytes_read(const SSL *connection) { return BIO_number_read(SSL_get_rbio(connection)); }
+
+// Whether the last error is that a client spoke plain HTTP to a TLS port.
+static inline int copenssl_was_plain_http(void) {
+  unsigned long error = ERR_peek_last_error();
+  return ERR_GET_REASON(error) == SSL_R_HTTP_REQUEST;
+}

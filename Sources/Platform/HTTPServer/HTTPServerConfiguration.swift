@@ -1,0 +1,64 @@
+public import EventLoop
+
+/// Everything that an `HTTPServer` is told before it starts.
+public struct HTTPServerConfiguration: Sendable {
+  /// Where to listen; port 0 lets the system choose.
+  public var address: SocketAddress
+  /// The certificate; nil for plain HTTP, which belongs on loopback only.
+  public var tls: TLSServerConfiguration?
+  /// How much peers may send.
+  public var limits: HTTPServerLimits
+  /// How long peers may take.
+  public var deadlines: HTTPServerDeadlines
+  /// Whether other processes may listen on the same port (SO_REUSEPORT).
+  public var sharesPort: Bool
+
+  /// A configuration without any default: every limit and deadline is a decision.
+  public init(
+    address: SocketAddress, tls: TLSServerConfiguration?, limits: HTTPServerLimits, deadlines: HTTPServerDeadlines,
+    sharesPort: Bool
+  ) {
+    self.address = address
+    self.tls = tls
+    self.limits = limits
+    self.deadlines = deadlines
+    self.sharesPort = sharesPort
+  }
+}
+
+/// Where a server's certificate is.
+public struct TLSServerConfiguration: Sendable, Equatable {
+  /// A PEM file: the certificate first, then the chain.
+  public var certificateFile: String
+  /// A PEM file with the private key, not encrypted.
+  public var privateKeyFile: String
+
+  /// Names the two files; they are read when the server is made.
+  public init(certificateFile: String, privateKeyFile: String) {
+    self.certificateFile = certificateFile
+    self.privateKeyFile = privateKeyFile
+  }
+}
+
+/// Why a server could not be made.
+public struct HTTPServerError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What failed.
+  public enum Code: String, Sendable {
+    /// The address is taken, not of this machine, or not permitted.
+    case listen
+    /// The certificate file cannot be read or holds no certificate.
+    case certificate
+    /// The key file cannot be read, holds no key, or not the certificate's.
+    case privateKey = "private-key"
+    /// OpenSSL refused something else.
+    case tls
+  }
+
+  /// What failed.
+  public let code: Code
+  /// In words, with the file or the address.
+  public let message: String
+
+  /// For people: what failed and why.
+  public var description: String { message }
+}

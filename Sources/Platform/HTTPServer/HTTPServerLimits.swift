@@ -1,0 +1,45 @@
+/// How much a peer may send, and how many may be connected.
+public struct HTTPServerLimits: Sendable, Equatable {
+  /// Bytes of the request line and all header fields together; beyond it: 431.
+  public var head: Int
+  /// Number of header fields; beyond it: 431.
+  public var fields: Int
+  /// Bytes of a body, whatever a handler asks for; beyond it: 413.
+  public var body: Int
+  /// Connections in all. While they are reached, no further one is accepted: the kernel's queue holds them.
+  public var connections: Int
+  /// Connections from one address; a further one is closed at once.
+  public var connectionsPerAddress: Int
+
+  /// The limits, each of them at least 1.
+  public init(head: Int, fields: Int, body: Int, connections: Int, connectionsPerAddress: Int) {
+    self.head = head
+    self.fields = fields
+    self.body = body
+    self.connections = connections
+    self.connectionsPerAddress = connectionsPerAddress
+  }
+}
+
+/// How long a peer may take.
+public struct HTTPServerDeadlines: Sendable, Equatable {
+  /// From accept to the end of the TLS handshake.
+  public var handshake: Duration
+  /// From a request's first byte to the end of its head.
+  public var head: Duration
+  /// From the moment that a handler asks for the body to its last byte.
+  public var body: Duration
+  /// From the end of one request, or of the handshake, to the first byte of the next.
+  public var idle: Duration
+  /// From a request's first byte to the last byte of its answer.
+  public var request: Duration
+
+  /// The deadlines, each of them positive.
+  public init(handshake: Duration, head: Duration, body: Duration, idle: Duration, request: Duration) {
+    self.handshake = handshake
+    self.head = head
+    self.body = body
+    self.idle = idle
+    self.request = request
+  }
+}
