@@ -28,8 +28,15 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
     name: name, dependencies: dependencies, path: "Tests/\(name)", resources: resources, swiftSettings: strict)
 }
 
+/// Each room of the platform can stand alone; the benchmarks and the fuzzers, packages of their own, use them so.
+func library(_ name: String) -> Product { .library(name: name, targets: [name]) }
+
 let package = Package(
   name: "siwa",
+  products: [
+    library("EventLoop"),
+    library("HTTPServer"),
+  ],
   targets: [
     // System
     system("CLinux"),

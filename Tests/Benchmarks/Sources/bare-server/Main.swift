@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import HTTPServer
 
 /// The server alone: every request is answered with 200 and nothing else. Arguments: certificate, key.
@@ -22,6 +23,7 @@ import HTTPServer
           }
         }
         print("listening on \(server.address)")
+        unsafe fflush(nil)
         await server.run()
         return 0
       } catch {
