@@ -79,6 +79,7 @@ import Glibc
     interrupt()
   }
 
+  /// Called by the loop.
   public func ready(_ readiness: Readiness) {
     let broken = !readiness.isDisjoint(with: .hangup)
     let reading = broken || !readiness.isDisjoint(with: .readable)
@@ -128,5 +129,6 @@ public final class WatchedDescriptor: ReadinessHandler {
     Loop.executor.engine.remove(registration)
   }
 
+  /// Called by the loop.
   public func ready(_ readiness: Readiness) { action(readiness) }
 }

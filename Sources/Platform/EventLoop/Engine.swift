@@ -74,7 +74,9 @@ public enum Trigger: Sendable {
   }
 
   @Loop
-  func add(_ descriptor: CInt, _ trigger: Trigger, _ handler: any ReadinessHandler) throws(SystemError) -> Registration {
+  func add(
+    _ descriptor: CInt, _ trigger: Trigger, _ handler: any ReadinessHandler
+  ) throws(SystemError) -> Registration {
     let slot: UInt32
     if let reused = free.popLast() {
       slot = reused

@@ -55,6 +55,7 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
 
   init() {}
 
+  /// Called by the runtime: queues a job, and wakes the loop if it comes from another thread.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if isCurrentThread {
@@ -69,12 +70,16 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
     if thread.load(ordering: .acquiring) == 0 { startThread() }
   }
 
+  /// Called by the runtime.
   public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
 
+  /// Called by the runtime.
   public func asUnownedTaskExecutor() -> UnownedTaskExecutor { unsafe UnownedTaskExecutor(ordinary: self) }
 
+  /// Traps unless the caller is on the loop.
   public func checkIsolated() { precondition(isCurrentThread, "this must run on the event loop") }
 
+  /// Whether the caller is on the loop.
   public func isIsolatingCurrentContext() -> Bool? { isCurrentThread }
 
   var isCurrentThread: Bool { thread.load(ordering: .relaxed) == currentThread() }

@@ -20,6 +20,7 @@ public struct MonotonicTime: Sendable, Hashable, Comparable {
     return MonotonicTime(nanoseconds: Int64(value.tv_sec) &* 1_000_000_000 &+ Int64(value.tv_nsec))
   }
 
+  /// Whether `left` comes before `right`.
   public static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
 
   /// The moment that lies `duration` after `time`, saturating at `distantFuture`.

@@ -117,5 +117,6 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
+  /// The address as configuration files write it.
   public var description: String { isIPv4 ? "\(host):\(port)" : "[\(host)]:\(port)" }
 }

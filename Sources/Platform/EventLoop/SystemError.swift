@@ -12,6 +12,7 @@ public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What `errno` says now; to be read right after the failing call.
   public static var current: SystemError { SystemError(code: errno) }
 
+  /// What the C library says about the code.
   public var description: String {
     var text = [CChar](repeating: 0, count: 128)
     guard unsafe clinux_strerror(code, &text, text.count) == 0 else { return "error \(code)" }

@@ -14,6 +14,7 @@ public struct MessageRefusal: Sendable, Equatable, CustomStringConvertible {
 
   static func bad(_ reason: StaticString) -> MessageRefusal { MessageRefusal(status: 400, reason: reason) }
 
+  /// Whether status and reason are the same.
   public static func == (left: Self, right: Self) -> Bool {
     left.status == right.status && left.description == right.description
   }

@@ -12,7 +12,8 @@ import HTTPServer
           HTTPServerConfiguration(
             address: .loopback(port: 0),
             tls: TLSServerConfiguration(certificateFile: arguments[1], privateKeyFile: arguments[2]),
-            limits: HTTPServerLimits(head: 16384, fields: 64, body: 65536, connections: 4096, connectionsPerAddress: 4096),
+            limits: HTTPServerLimits(
+              head: 16384, fields: 64, body: 65536, connections: 4096, connectionsPerAddress: 4096),
             deadlines: HTTPServerDeadlines(
               handshake: .seconds(5), head: .seconds(10), body: .seconds(10), idle: .seconds(60), request: .seconds(30)),
             sharesPort: false)
