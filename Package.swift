@@ -23,9 +23,10 @@ func room(_ floor: String, _ name: String, _ dependencies: [Target.Dependency]) 
   .target(name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", swiftSettings: strict)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
+/// The tests of a module. What lies `beside` the sources is read from where it is, and not built in.
+func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String] = []) -> Target {
   .testTarget(
-    name: name, dependencies: dependencies, path: "Tests/\(name)", resources: resources, swiftSettings: strict)
+    name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: beside, swiftSettings: strict)
 }
 
 /// Each room of the platform can stand alone; the benchmarks and the fuzzers, packages of their own, use them so.
@@ -50,9 +51,10 @@ let package = Package(
     // Domain
     room("Domain", "AccountEvents", []),
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
+    room("Domain", "AccountEvents", ["Telemetry"]),
 
     // Tests
-    tests("AccountEventsTests", ["AccountEvents"]),
+    tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),

@@ -1,4 +1,5 @@
 import Glibc
+import Telemetry
 
 /// A moment in milliseconds since 1970, between then and the end of the year 9999.
 ///
@@ -50,4 +51,12 @@ public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible
 
   /// The moment in RFC 3339's form, in UTC: `2022-07-12T09:11:03.012Z`.
   public var description: String { String(decoding: rfc3339, as: UTF8.self) }
+
+  /// The 24 bytes of the description.
+  var rfc3339: [UInt8] {
+    var text: [UInt8] = []
+    text.reserveCapacity(24)
+    RFC3339.append(milliseconds, to: &text)
+    return text
+  }
 }

@@ -1,7 +1,7 @@
-/// Moments as log lines show them.
-enum RFC3339 {
+/// Moments as log lines and records show them.
+public enum RFC3339 {
   /// Appends `2026-01-31T23:59:59.123Z`. Years outside of 0000 to 9999 become the nearest moment inside.
-  static func append(_ milliseconds: Int64, to bytes: inout [UInt8]) {
+  public static func append(_ milliseconds: Int64, to bytes: inout [UInt8]) {
     let bounded = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
     let days = Int(bounded - (bounded < 0 ? 86_399_999 : 0)) / 86_400_000
     let rest = Int(bounded) - days * 86_400_000

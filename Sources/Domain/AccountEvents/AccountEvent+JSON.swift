@@ -1,0 +1,48 @@
+extension AccountEvent {
+  /// The value of the event's record, described by `schemas/account-event.v1.json`.
+  ///
+  /// The identifiers need no escape (their types refuse what would), so their bytes go in as they are.
+  var json: [UInt8] {
+    var json: [UInt8] = []
+    json.reserveCapacity(256 + subject.text.utf8.count + audience.text.utf8.count)
+    json.append(#"{"id":""#, id.text)
+    json.append(#"","type":""#, kind.name)
+    json.append(#"","team":""#, team.text)
+    json.append(#"","audience":""#, audience.text)
+    json.append(#"","sub":""#, subject.text)
+    json.append(#"","event_time":"#, occurredAt.milliseconds)
+    json.append(#","issued_at":"#, issuedAt.milliseconds)
+    switch kind {
+    case .emailEnabled(let address, let isPrivate), .emailDisabled(let address, let isPrivate):
+      json.append(contentsOf: #","email":""#.utf8)
+      json.append(escaping: address)
+      json.append(contentsOf: (isPrivate ? #"","is_private_email":true}"# : #"","is_private_email":false}"#).utf8)
+    case .consentRevoked, .accountDelete, .accountDeletionRequested:
+      json.append(UInt8(ascii: "}"))
+    }
+    return json
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(_ name: String, _ identifier: String) {
+    append(contentsOf: name.utf8)
+    append(contentsOf: identifier.utf8)
+  }
+
+  fileprivate mutating func append(_ name: String, _ number: Int64) {
+    append(contentsOf: name.utf8)
+    append(contentsOf: String(number).utf8)
+  }
+
+  /// An address holds no control characters: the two others that JSON escapes are left.
+  fileprivate mutating func append(escaping address: RelayAddress) {
+    guard address.text.utf8.contains(where: { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
+      return append(contentsOf: address.text.utf8)
+    }
+    for byte in address.text.utf8 {
+      if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { append(UInt8(ascii: "\\")) }
+      append(byte)
+    }
+  }
+}

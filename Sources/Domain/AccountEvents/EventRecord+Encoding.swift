@@ -1,0 +1,78 @@
+extension EventRecord {
+  /// The record of an event, with the notification (`jws`, in compact form) that proves it; nil for one of our own.
+  public init(_ event: AccountEvent, jws: [UInt8]?) {
+    self.init(
+      topic: .accountEvents, id: event.id, source: event.kind.sourceHeader, type: event.kind.typeHeader,
+      time: event.occurredAt, team: event.team, audience: event.audience, subject: event.subject, value: event.json,
+      reason: nil, jws: jws)
+  }
+
+  /// The record of what is kept aside, with the notification that proves it. The value is Apple's own JSON.
+  public init(_ event: QuarantinedEvent, jws: [UInt8]) {
+    self.init(
+      topic: .quarantine, id: event.id, source: .apple, type: .quarantined, time: event.issuedAt, team: event.team,
+      audience: event.audience, subject: event.subject, value: event.json, reason: event.reason, jws: jws)
+  }
+
+  private init(
+    topic: Topic, id: EventID, source: Header, type: Header, time: Timestamp, team: TeamID, audience: ClientID,
+    subject: AppleSubject?, value: [UInt8], reason: QuarantinedEvent.Reason?, jws: [UInt8]?
+  ) {
+    var headers: [Header] = []
+    headers.reserveCapacity(12)
+    headers.append(.specificationVersion)
+    headers.append(Header("ce_id", id.text))
+    headers.append(source)
+    headers.append(type)
+    if let subject { headers.append(Header("ce_subject", subject.text)) }
+    headers.append(Header(name: "ce_time", value: time.rfc3339))
+    let key = subject.map { Self.key(team, $0) }
+    if let key { headers.append(Header(name: "ce_partitionkey", value: key)) }
+    headers.append(Header("ce_team", team.text))
+    headers.append(Header("ce_audience", audience.text))
+    headers.append(.contentType)
+    if let reason { headers.append(Header(Self.reasonHeader, reason.rawValue)) }
+    if let jws { headers.append(Header(name: Self.signatureHeader, value: jws)) }
+    (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
+  }
+
+  private static func key(_ team: TeamID, _ subject: AppleSubject) -> [UInt8] {
+    var key: [UInt8] = []
+    key.reserveCapacity(team.text.utf8.count + 1 + subject.text.utf8.count)
+    key.append(contentsOf: team.text.utf8)
+    key.append(UInt8(ascii: "/"))
+    key.append(contentsOf: subject.text.utf8)
+    return key
+  }
+}
+
+extension EventRecord.Header {
+  fileprivate init(_ name: String, _ value: String) { self.init(name: name, value: [UInt8](value.utf8)) }
+
+  // The same in all records: made once, shared by all.
+  fileprivate static let specificationVersion = Self("ce_specversion", "1.0")
+  fileprivate static let contentType = Self("content-type", "application/json")
+  fileprivate static let apple = Self("ce_source", "https://appleid.apple.com")
+  fileprivate static let accounts = Self("ce_source", "urn:siwa:accounts")
+  fileprivate static let quarantined = Self("ce_type", "com.apple.siwa.quarantined.v1")
+  fileprivate static let emailEnabled = Self("ce_type", "com.apple.siwa.email-enabled.v1")
+  fileprivate static let emailDisabled = Self("ce_type", "com.apple.siwa.email-disabled.v1")
+  fileprivate static let consentRevoked = Self("ce_type", "com.apple.siwa.consent-revoked.v1")
+  fileprivate static let accountDelete = Self("ce_type", "com.apple.siwa.account-delete.v1")
+  fileprivate static let accountDeletionRequested = Self("ce_type", "com.apple.siwa.account-deletion-requested.v1")
+}
+
+extension AccountEvent.Kind {
+  fileprivate var typeHeader: EventRecord.Header {
+    switch self {
+    case .emailEnabled: .emailEnabled
+    case .emailDisabled: .emailDisabled
+    case .consentRevoked: .consentRevoked
+    case .accountDelete: .accountDelete
+    case .accountDeletionRequested: .accountDeletionRequested
+    }
+  }
+
+  /// Who saw it happen: Apple, or our own accounts service.
+  fileprivate var sourceHeader: EventRecord.Header { self == .accountDeletionRequested ? .accounts : .apple }
+}

@@ -1,0 +1,30 @@
+/// The exact bytes of one record: what is published is what anyone else reads, in whatever language.
+///
+/// CloudEvents 1.0 in Kafka's binary mode: the attributes are headers (`ce_id`, `ce_type`, …), the value is the data
+/// alone, as JSON. `schemas/` describes the values.
+public struct EventRecord: Sendable, Hashable {
+  /// Where the record belongs.
+  public let topic: Topic
+  /// `team/sub`, which keeps the events of one account in order; nil where no subject could be read.
+  public let key: [UInt8]?
+  /// The data: one JSON object.
+  public let value: [UInt8]
+  /// The attributes of CloudEvents, and what is ours beside them.
+  public let headers: [Header]
+
+  /// A header of a record.
+  public struct Header: Sendable, Hashable {
+    /// ASCII, in lower case.
+    public let name: String
+    /// UTF-8 text in all headers that are written here.
+    public let value: [UInt8]
+
+    /// A header as read or to be written.
+    public init(name: String, value: [UInt8]) { (self.name, self.value) = (name, value) }
+  }
+
+  /// The header that holds the notification as Apple signed it, so that anyone can verify it again.
+  public static let signatureHeader = "apple-jws"
+  /// The header that says why a record stands in quarantine: a `QuarantinedEvent.Reason`.
+  public static let reasonHeader = "quarantine-reason"
+}

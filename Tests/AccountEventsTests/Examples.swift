@@ -1,0 +1,52 @@
+// swift-format-ignore-file: NeverForceUnwrap
+// What is valid by being written here.
+
+import AccountEvents
+
+/// One record of each kind, as `Golden/` holds them.
+enum Examples {
+  static let team = TeamID("A1B2C3D4E5")!
+  static let audience = ClientID("com.example.app")!
+  static let subject = AppleSubject("000768.6166f031167141e695698239959f591a.1521")!
+  static let address = RelayAddress("zdfu7jtuus@privaterelay.appleid.com")!
+  static let occurredAt = Timestamp(milliseconds: 1_657_617_063_012)!
+  static let issuedAt = Timestamp(seconds: 1_657_617_092)!
+  static let jti = EventID("S25cB0PbHs6y97gYYmgydQ")!
+  /// Of the form of a notification, and none.
+  static let jws = [UInt8]("eyJraWQiOiJmaDZCczhDIiwiYWxnIjoiUlMyNTYifQ.e30.c2lnbmF0dXJl".utf8)
+
+  static let kinds: [AccountEvent.Kind] = [
+    .emailEnabled(address, isPrivate: true), .emailDisabled(address, isPrivate: false), .consentRevoked,
+    .accountDelete, .accountDeletionRequested,
+  ]
+
+  static func event(_ kind: AccountEvent.Kind, id: EventID = jti) -> AccountEvent {
+    AccountEvent(
+      id: id, team: team, audience: audience, subject: subject, kind: kind, occurredAt: occurredAt, issuedAt: issuedAt)
+  }
+
+  static func quarantined(_ reason: QuarantinedEvent.Reason, subject: AppleSubject?, json: String) -> QuarantinedEvent {
+    QuarantinedEvent(
+      id: jti, team: team, audience: audience, subject: subject, issuedAt: issuedAt, reason: reason,
+      json: [UInt8](json.utf8))
+  }
+
+  /// The records by the name of the file in `Golden/`.
+  static let golden: [(name: String, record: EventRecord)] =
+    kinds.map { ($0.name, EventRecord(event($0), jws: $0 == .accountDeletionRequested ? nil : jws)) } + [
+      (
+        "quarantined-unknown-type",
+        EventRecord(
+          quarantined(
+            .unknownType, subject: subject,
+            json: #"{"type":"age-changed","sub":"\#(subject.text)","event_time":1657617063012}"#), jws: jws)
+      ),
+      (
+        "quarantined-unknown-form",
+        EventRecord(
+          quarantined(
+            .unknownForm, subject: nil,
+            json: #"{"iss":"https://appleid.apple.com","jti":"S25cB0PbHs6y97gYYmgydQ","events":7}"#), jws: jws)
+      ),
+    ]
+}
