@@ -47,10 +47,9 @@ let package = Package(
     room("Platform", "EventLoop", ["CLinux"]),
     room("Platform", "Telemetry", []),
     room("Platform", "Cryptography", ["COpenSSL"]),
+    room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
 
     // Domain
-    room("Domain", "AccountEvents", []),
-    room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
     room("Domain", "AccountEvents", ["Telemetry"]),
 
     // Tests
