@@ -42,12 +42,14 @@ let package = Package(
     // System
     system("CLinux"),
     system("COpenSSL", apt: "libssl-dev"),
+    system("CLibcurl", apt: "libcurl4-openssl-dev"),
 
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
     room("Platform", "Telemetry", []),
     room("Platform", "Cryptography", ["COpenSSL"]),
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
+    room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
 
     // Domain
     room("Domain", "AccountEvents", ["Telemetry"]),
@@ -59,5 +61,6 @@ let package = Package(
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),
+    tests("HTTPClientTests", ["HTTPClient", "EventLoop"]),
   ]
 )
