@@ -43,10 +43,12 @@ let package = Package(
     system("CLinux"),
     system("COpenSSL", apt: "libssl-dev"),
     system("CLibcurl", apt: "libcurl4-openssl-dev"),
+    system("CLibrdkafka", apt: "librdkafka-dev"),
 
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
     room("Platform", "Telemetry", []),
+    room("Platform", "Kafka", ["CLibrdkafka", "CLinux", "EventLoop"]),
     room("Platform", "Cryptography", ["COpenSSL"]),
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
     room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
@@ -58,6 +60,7 @@ let package = Package(
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
+    tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),

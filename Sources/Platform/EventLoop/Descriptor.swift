@@ -101,19 +101,26 @@ import Glibc
   }
 }
 
-/// A descriptor that a C library owns and wants watched (libcurl's, libpq's): level-triggered, told by a call.
+/// A descriptor that somebody else reads or closes (libcurl's, libpq's): watched, and told by a call.
 @Loop
 public final class WatchedDescriptor: ReadinessHandler {
   private var registration: Registration?
   private let action: @Loop (Readiness) -> Void
 
-  /// Watches `number` for `interest`. The library closes it; `stop` must come before.
+  /// Watches `number` for `interest`, level-triggered. The owner closes it; `stop` must come before.
   public init(
     _ number: CInt, interest: Readiness, _ action: @escaping @Loop (Readiness) -> Void
   ) throws(SystemError) {
     self.action = action
     registration = nil
     registration = try Loop.executor.engine.add(number, .level(interest), self)
+  }
+
+  /// Watches `number` edge-triggered: told once for each change. For an eventfd whose count nobody reads.
+  public init(edgesOf number: CInt, _ action: @escaping @Loop (Readiness) -> Void) throws(SystemError) {
+    self.action = action
+    registration = nil
+    registration = try Loop.executor.engine.add(number, .edge, self)
   }
 
   /// Changes what it is watched for.

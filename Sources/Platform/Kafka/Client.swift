@@ -1,0 +1,94 @@
+import CLibrdkafka
+import EventLoop
+import Synchronization
+
+/// A client of librdkafka's: what Producer, Consumer and Admin have in common. Owns the handle.
+///
+/// Whatever was taken from the handle (queues, topics) must be given back before `destroy` or the last reference goes.
+@safe final class Client: Sendable {
+  /// librdkafka's handle. Any thread may use it until it is destroyed.
+  @safe struct Handle: @unchecked Sendable {
+    let pointer: OpaquePointer
+  }
+
+  /// Where log lines go: kept alive for as long as librdkafka's threads run.
+  private final class LogTarget: Sendable {
+    let log: KafkaLog
+    init(_ log: @escaping KafkaLog) { self.log = log }
+  }
+
+  let handle: Handle
+  private let logTarget: Unmanaged<LogTarget>
+  private let isDestroyed = Atomic(false)
+
+  init(
+    _ type: rd_kafka_type_t, _ configuration: KafkaConfiguration, _ profile: ClientProfile, events: CInt,
+    log: @escaping KafkaLog
+  ) throws(KafkaError) {
+    let settings = try profile.apply(configuration)
+    let target = unsafe Unmanaged.passRetained(LogTarget(log))
+    unsafe rd_kafka_conf_set_opaque(settings.pointer, target.toOpaque())
+    unsafe rd_kafka_conf_set_log_cb(settings.pointer) { client, level, facility, text in
+      guard let client = unsafe client, let opaque = unsafe rd_kafka_opaque(client) else { return }
+      let target = unsafe Unmanaged<LogTarget>.fromOpaque(opaque).takeUnretainedValue()
+      target.log(
+        KafkaLogLine(
+          level: .init(syslog: level), facility: unsafe facility.map { unsafe String(cString: $0) } ?? "",
+          text: unsafe text.map { unsafe String(cString: $0) } ?? ""))
+    }
+    unsafe rd_kafka_conf_set_events(settings.pointer, events)
+    var words = [CChar](repeating: 0, count: 512)
+    // librdkafka owns the configuration from here on success only.
+    let conf = unsafe settings.release()
+    guard let pointer = unsafe rd_kafka_new(type, conf, &words, words.count) else {
+      unsafe rd_kafka_conf_destroy(conf)
+      unsafe target.release()
+      throw KafkaError(.invalidConfiguration, detail: configuration.redact(String(terminated: words)))
+    }
+    unsafe handle = Handle(pointer: pointer)
+    unsafe logTarget = target
+  }
+
+  deinit {
+    guard !isDestroyed.load(ordering: .relaxed) else { return }
+    // Cleanup that must outlive whoever dropped the client; it may block, so it has a thread.
+    let (handle, target) = unsafe (handle, logTarget.takeUnretainedValue())
+    Task { await Self.destroy(handle, target) }
+  }
+
+  /// Ends the client's threads and frees it. May be called once.
+  func destroy() async {
+    isDestroyed.store(true, ordering: .relaxed)
+    await Self.destroy(handle, unsafe logTarget.takeUnretainedValue())
+  }
+
+  private static func destroy(_ handle: Handle, _ target: LogTarget) async {
+    await onThread {
+      unsafe rd_kafka_destroy(handle.pointer)
+      unsafe Unmanaged.passUnretained(target).release()
+    }
+  }
+
+  /// Runs a call that blocks on a thread of its own.
+  static func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+    let thread = BlockingThread(named: "kafka-call")
+    let value = await thread.run(work)
+    thread.close()
+    return value
+  }
+}
+
+extension Client {
+  /// Takes one of the client's queues into the loop.
+  @Loop
+  func queue(_ get: (OpaquePointer?) -> OpaquePointer?) throws(KafkaError) -> EventQueue {
+    guard let queue = unsafe get(handle.pointer) else {
+      throw KafkaError(.other, detail: "librdkafka has no such queue")
+    }
+    do throws(SystemError) {
+      return try unsafe EventQueue(owning: queue)
+    } catch {
+      throw KafkaError(.other, detail: "no file descriptor for librdkafka's events: \(error)")
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/// What a kind of client sets by itself: defaults that the user may change, and what its promises depend on.
+struct ClientProfile {
+  /// A property that must keep its value.
+  struct Requirement {
+    /// The property and its other names.
+    let names: [String]
+    /// The value as librdkafka writes it; nil leaves the property unset.
+    let value: String?
+    /// Why, in words for the user.
+    let reason: String
+  }
+
+  var defaults: [(name: String, value: String)]
+  var requirements: [Requirement]
+
+  /// Log lines go to the caller's closure, which librdkafka's log queue would take them from.
+  static let log = Requirement(
+    names: ["log.queue"], value: "false", reason: "log lines go to the program's own log")
+
+  /// A configuration with all of it, or what speaks against it.
+  func apply(_ configuration: KafkaConfiguration) throws(KafkaError) -> ClientConfiguration {
+    let result = ClientConfiguration()
+    for (name, value) in defaults + configuration.properties {
+      if let words = result.set(name, value) {
+        throw KafkaError(.invalidConfiguration, detail: configuration.redact(words))
+      }
+    }
+    var faults: [String] = []
+    for requirement in requirements {
+      let value = result[requirement.names[0]]
+      for name in requirement.names where value != requirement.value && configuration.names(name) {
+        faults.append("\(name) cannot be set to anything but \(requirement.value ?? "nothing"): \(requirement.reason)")
+      }
+    }
+    if (result["bootstrap.servers"] ?? "").isEmpty, (result["test.mock.num.brokers"] ?? "0") == "0" {
+      faults.append("bootstrap.servers is missing")
+    }
+    guard faults.isEmpty else {
+      throw KafkaError(.invalidConfiguration, detail: faults.joined(separator: "; "))
+    }
+    for requirement in requirements {
+      guard let value = requirement.value else { continue }
+      if let words = result.set(requirement.names[0], value) {
+        throw KafkaError(.invalidConfiguration, detail: configuration.redact(words))
+      }
+    }
+    return result
+  }
+}
+
+extension KafkaConfiguration {
+  func names(_ property: String) -> Bool { properties.contains { $0.name == property } }
+}

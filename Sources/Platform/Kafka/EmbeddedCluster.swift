@@ -1,0 +1,57 @@
+import CLibrdkafka
+
+/// A Kafka cluster inside this process, on loopback: for `siwa dev` and for tests.
+///
+/// It is librdkafka's own: it knows producers, consumers and groups, keeps about 5 MB for each partition (what is older
+/// is forgotten), keeps nothing over a restart, and does not know the requests of `Admin`.
+@safe public final class EmbeddedCluster: Sendable {
+  /// The cluster and the client that carries it.
+  @safe private struct Handles: @unchecked Sendable {
+    // @unchecked: librdkafka passes every call on to the cluster's own thread.
+    let client: OpaquePointer
+    let cluster: OpaquePointer
+  }
+
+  private let handles: Handles
+  /// The brokers, for the property `bootstrap.servers`.
+  public let bootstrapServers: String
+
+  /// Starts a cluster of as many brokers, which answer at once.
+  public init(brokers: Int) throws(KafkaError) {
+    let settings = ClientConfiguration()
+    unsafe rd_kafka_conf_set_log_cb(settings.pointer) { _, _, _, _ in }  // it warns of having no servers to ask
+    var words = [CChar](repeating: 0, count: 512)
+    let conf = unsafe settings.release()
+    guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, conf, &words, words.count) else {
+      unsafe rd_kafka_conf_destroy(conf)
+      throw KafkaError(.other, detail: String(terminated: words))
+    }
+    guard let cluster = unsafe rd_kafka_mock_cluster_new(client, CInt(clamping: brokers)) else {
+      unsafe rd_kafka_destroy(client)
+      throw KafkaError(.other, detail: "no cluster of \(brokers) brokers can be started in this process")
+    }
+    unsafe handles = Handles(client: client, cluster: cluster)
+    bootstrapServers = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+  }
+
+  deinit {
+    unsafe rd_kafka_mock_cluster_destroy(handles.cluster)
+    unsafe rd_kafka_destroy(handles.client)
+  }
+
+  /// Makes a topic. A topic that nobody made has four partitions.
+  public func createTopic(_ name: String, partitions: Int, replicationFactor: Int = 1) throws(KafkaError) {
+    let result = unsafe rd_kafka_mock_topic_create(
+      handles.cluster, name, CInt(clamping: partitions), CInt(clamping: replicationFactor))
+    if result != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(result) }
+  }
+
+  /// Makes all brokers hang up and refuse connections, or take them again.
+  public func setReachable(_ isReachable: Bool) {
+    if isReachable {
+      unsafe rd_kafka_mock_broker_set_up(handles.cluster, -1)
+    } else {
+      unsafe rd_kafka_mock_broker_set_down(handles.cluster, -1)
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import CLibrdkafka
+public import EventLoop
+
+/// Sends records to Kafka and says what became of each.
+///
+/// Idempotent, and acknowledged by all in-sync replicas: a record that was acknowledged is there once, and records
+/// with one key stay in the order in which `send` was called. One producer for a process: two make smaller batches.
+///
+/// Memory is bounded: by librdkafka's queue (`queue.buffering.max.messages` and `.kbytes`), and by how many senders
+/// may wait for room in it.
+@Loop
+@safe public final class Producer {
+  private let client: Client
+  private let events: EventQueue
+  private let deadlines: DeliveryDeadlines
+  private let maximumWaiting: Int
+  private var topics: [Topic] = []
+  private var deliveries = Deliveries()
+  private var waitingForRoom = WaitingSenders()
+  private let sweep = Deadline()
+  private var isClosed = false
+  private var lostWhileClosing = 0
+  @safe private var drained: UnsafeContinuation<Void, Never>?
+
+  /// Makes a producer. It connects by itself; `send` waits for that.
+  ///
+  /// `send` answers within `deadline`, which is how librdkafka's `message.timeout.ms` is set. `maximumWaiting` senders
+  /// may wait while librdkafka's queue is full. Throws `invalidConfiguration` with librdkafka's own words.
+  public init(
+    _ configuration: KafkaConfiguration, deadline: Duration, maximumWaiting: Int = 1024, log: @escaping KafkaLog
+  ) throws(KafkaError) {
+    deadlines = DeliveryDeadlines(deadline)
+    self.maximumWaiting = maximumWaiting
+    client = try Client(
+      RD_KAFKA_PRODUCER, configuration, .producer(deadlines), events: RD_KAFKA_EVENT_DR, log: log)
+    events = try unsafe client.queue(rd_kafka_queue_get_main)
+    events.onEvents = { [weak self] in self?.serve() }
+    sweep.onPass { [weak self] in self?.answerDue() }
+  }
+
+  isolated deinit { releaseHandles() }
+
+  /// Sends the record and returns where it stands once every in-sync replica has it.
+  ///
+  /// Always answers within the producer's deadline; cancelling the task does not cut it short, because the record
+  /// cannot be taken back. An error says whether the record is certainly not there (`isRetriable`), or whether it may
+  /// be (`isUncertain`): then it must be sent again, and may be there twice.
+  public func send(_ record: KafkaRecord) async throws(KafkaError) -> KafkaPosition {
+    guard !isClosed else { throw .producerClosed }
+    let now = Loop.now
+    if sweep.due == .distantFuture { sweep.set(now + deadlines.sweep) }
+    if waitingForRoom.isEmpty, let place = try handOver(record) {
+      let due = now + deadlines.answer
+      return try await Sender.wait { deliveries.wait($0, in: place, until: due) }.get()
+    }
+    guard waitingForRoom.count < maximumWaiting else {
+      throw KafkaError(.queueFull, detail: "\(waitingForRoom.count) senders wait for room in librdkafka's queue")
+    }
+    let due = now + deadlines.room
+    return try await Sender.wait { waitingForRoom.append(record, $0, until: due) }.get()
+  }
+
+  /// Ends the producer: takes nothing more, and waits for what is under way, at most for `limit`.
+  ///
+  /// Returns how many records were not acknowledged. Their senders have got an error.
+  public func close(within limit: Duration) async -> Int {
+    guard !isClosed else { return 0 }
+    isClosed = true
+    if deliveries.waiting > 0 || !waitingForRoom.isEmpty {
+      let deadline = Deadline()
+      deadline.onPass { [self] in resumeDrained() }
+      deadline.set(Loop.now + limit)
+      await unsafe withUnsafeContinuation { unsafe drained = $0 }
+      deadline.invalidate()
+    }
+    for waiting in waitingForRoom.removeAll() { fail(waiting.sender, .producerClosed) }
+    for sender in deliveries.takeDue(by: .distantFuture) { fail(sender, .closedBeforeAnswer) }
+    sweep.invalidate()
+    releaseHandles()
+    await client.destroy()
+    return lostWhileClosing
+  }
+
+  /// Asks the cluster for a topic and its partitions. Says in passing whether the cluster can be reached.
+  public func describe(topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
+    guard !isClosed else { throw .producerClosed }
+    return try await client.describe(topic: topic, within: limit)
+  }
+
+  /// Gives the record to librdkafka. Returns its place, or nil if the queue is full.
+  private func handOver(_ record: KafkaRecord) throws(KafkaError) -> Int? {
+    let topic = try topic(named: record.topic)
+    let place = deliveries.reserve()
+    let result = client.produce(record, topic: topic, mark: place)
+    if result == RD_KAFKA_RESP_ERR_NO_ERROR { return place }
+    deliveries.release(place)
+    if result == RD_KAFKA_RESP_ERR__QUEUE_FULL { return nil }
+    throw KafkaError(result)
+  }
+
+  /// librdkafka's object for a topic. A program sends to a handful of topics: comparing names costs less than hashing.
+  private func topic(named name: String) throws(KafkaError) -> Topic {
+    for topic in topics where topic.name == name { return topic }
+    let topic = try Topic(named: name, client)
+    topics.append(topic)
+    return topic
+  }
+
+  /// Takes all delivery reports that have come, then lets waiting senders into the room that they made.
+  private func serve() {
+    while let event = unsafe events.next() {
+      if unsafe rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR {
+        while let message = unsafe rd_kafka_event_message_next(event) {
+          let sender = deliveries.finish(unsafe Int(bitPattern: message.pointee._private))
+          if let sender { answer(sender, with: unsafe DeliveryResult(message)) }
+        }
+      }
+      unsafe rd_kafka_event_destroy(event)
+    }
+    admitWaiting()
+    if isClosed, deliveries.waiting == 0, waitingForRoom.isEmpty { resumeDrained() }
+  }
+
+  private func admitWaiting() {
+    while let waiting = waitingForRoom.first {
+      do throws(KafkaError) {
+        guard let place = try handOver(waiting.record) else { return }
+        // What is left of the whole deadline: the first part went by while it waited.
+        let due = waiting.due + (deadlines.answer - deadlines.room)
+        deliveries.wait(waiting.sender, in: place, until: due)
+      } catch {
+        fail(waiting.sender, error)
+      }
+      waitingForRoom.removeFirst()
+    }
+  }
+
+  /// Answers the senders whose time is over. Librdkafka looks for records that are too old once a second only.
+  private func answerDue() {
+    let next = Loop.now + deadlines.sweep
+    while let waiting = waitingForRoom.first, waiting.due <= next {
+      waitingForRoom.removeFirst()
+      fail(waiting.sender, KafkaError(.queueFull, detail: "no room in librdkafka's queue for too long"))
+    }
+    for sender in deliveries.takeDue(by: next) { fail(sender, .noAnswer) }
+    if deliveries.waiting > 0 || !waitingForRoom.isEmpty { sweep.set(next) }
+    if isClosed, deliveries.waiting == 0, waitingForRoom.isEmpty { resumeDrained() }
+  }
+
+  private func fail(_ sender: Sender, _ error: KafkaError) { answer(sender, with: .failure(error)) }
+
+  private func answer(_ sender: Sender, with result: DeliveryResult) {
+    if isClosed, case .failure = result { lostWhileClosing += 1 }
+    sender.answer(result)
+  }
+
+  private func resumeDrained() {
+    unsafe drained?.resume()
+    drained = nil
+  }
+
+  private func releaseHandles() {
+    events.close()
+    for topic in topics { topic.destroy() }
+    topics = []
+  }
+}
