@@ -52,6 +52,7 @@ let package = Package(
     room("Platform", "Cryptography", ["COpenSSL"]),
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
     room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
+    room("Platform", "JSON", []),
 
     // Domain
     room("Domain", "AccountEvents", ["Telemetry"]),
@@ -65,5 +66,6 @@ let package = Package(
     tests("CryptographyTests", ["Cryptography"]),
     tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),
     tests("HTTPClientTests", ["HTTPClient", "EventLoop"]),
+    tests("JSONTests", ["JSON"]),
   ]
 )
