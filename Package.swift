@@ -35,6 +35,7 @@ func library(_ name: String) -> Product { .library(name: name, targets: [name]) 
 let package = Package(
   name: "siwa",
   products: [
+    library("AccountEvents"),
     library("EventLoop"),
     library("HTTPServer"),
   ],
@@ -56,9 +57,14 @@ let package = Package(
 
     // Domain
     room("Domain", "AccountEvents", ["Telemetry"]),
+    room(
+      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
 
     // Tests
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
+    tests(
+      "AppleSimulatorTests",
+      ["AccountEvents", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"]),
     .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),

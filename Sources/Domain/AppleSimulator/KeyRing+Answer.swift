@@ -1,0 +1,29 @@
+import Cryptography
+
+extension KeyRing {
+  /// The status, media type and body with which the keys endpoint answers; nil for silence.
+  func answer(_ answer: KeysAnswer, shift: Int) throws(CryptographyError) -> (status: Int, type: String, body: String)?
+  {
+    let page = "<html><head><title>503 Service Temporarily Unavailable</title></head><body>Apple</body></html>\n"
+    var set = try jwks(shift: shift)
+    switch answer {
+    case .keys, .cutOff: break
+    case .silence: return nil
+    case .unavailable: return (503, "text/html", page)
+    case .html: return (200, "text/html", page)
+    case .redirect: return (302, "text/html", "")
+    case .none: set = []
+    case .tenMegabytes: set[0]["x"] = quoted(String(repeating: "A", count: 10_000_000))
+    case .kidTwice: set.append(set[0])
+    case .shortKey: set[0]["n"] = quoted(Base64URL.encode([UInt8](try keys[0].privateKey.modulus.prefix(128))))
+    case .smallExponent: set[0]["e"] = quoted("Aw")
+    case .wrongUse: set[0]["use"] = quoted("enc")
+    case .wrongType: set[0]["kty"] = quoted("EC")
+    case .wrongAlgorithm: set[0]["alg"] = quoted("RS512")
+    case .malformedKey: set[0]["n"] = quoted("=====")
+    }
+    var body = #"{"keys":[\#(set.map(\.json).joined(separator: ","))]}"#
+    if answer == .cutOff { body.removeLast(20) }
+    return (200, "application/json;charset=ISO-8859-1", body)
+  }
+}

@@ -1,0 +1,35 @@
+/// What the keys endpoint answers. The raw value is its name on the command line.
+package enum KeysAnswer: String, Sendable, CaseIterable {
+  /// The key set.
+  case keys
+  /// A key set without keys.
+  case none
+  /// 503 with a page in HTML, as Apple's edge answers when something behind it fails.
+  case unavailable
+  /// 200 with a page in HTML, as a captive portal answers.
+  case html
+  /// 302 to the same path.
+  case redirect
+  /// Ten megabytes of JSON.
+  case tenMegabytes = "ten-megabytes"
+  /// The connection stays open and nothing comes.
+  case silence
+
+  // Sets that must be refused whole.
+  /// One `kid` twice.
+  case kidTwice = "kid-twice"
+  /// A key of 1024 bits among the others.
+  case shortKey = "short-key"
+  /// A public exponent of 3.
+  case smallExponent = "small-exponent"
+  /// A key for encryption.
+  case wrongUse = "wrong-use"
+  /// A key of another kind.
+  case wrongType = "wrong-type"
+  /// A key for another algorithm.
+  case wrongAlgorithm = "wrong-algorithm"
+  /// A key whose `n` is no base64url.
+  case malformedKey = "malformed-key"
+  /// The set breaks off in the middle.
+  case cutOff = "cut-off"
+}

@@ -1,0 +1,33 @@
+import Cryptography
+
+/// Somebody who signed in with Apple: made up, but of the form in which Apple names people.
+package struct Person: Sendable, Hashable {
+  /// The value of `sub`: six digits, 32 hexadecimal digits, four digits.
+  package var subject: String
+  /// The address at Apple's private relay.
+  package var address: String
+
+  /// Always the same person for the same name. A name that has the form of a subject is the subject.
+  package init(named name: String) {
+    let digest = SHA256.digest(of: [UInt8](name.utf8))
+    let bytes = digest.bytes.map(Int.init)
+    let minute = bytes[19] % 24 * 100 + bytes[20] % 60  // Apple's last part reads like a time of the day
+    let made =
+      "00\(digits(bytes[17] % 20, 2))\(digits(bytes[18] % 100, 2)).\(digest.description.prefix(32)).\(digits(minute, 4))"
+    let alphabet = Array("abcdefghijklmnopqrstuvwxyz0123456789")
+    let local = bytes[21..<31].map { String(alphabet[$0 % alphabet.count]) }.joined()
+    (subject, address) = (Self.isSubject(name) ? name : made, "\(local)@privaterelay.appleid.com")
+  }
+
+  private static func isSubject(_ name: String) -> Bool {
+    let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    return parts.map(\.count) == [6, 32, 4]
+      && name.utf8.allSatisfy { $0 == 0x2e || 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
+  }
+}
+
+/// A number with zeros in front.
+private func digits(_ number: Int, _ count: Int) -> String {
+  let text = String(number)
+  return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+}

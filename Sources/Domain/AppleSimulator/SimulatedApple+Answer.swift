@@ -1,0 +1,34 @@
+import Cryptography
+import EventLoop
+import HTTPServer
+
+extension SimulatedApple {
+  /// What Apple answers, and what answers for the simulator itself below `/simulator/`.
+  func answer(_ request: HTTPRequest) async -> HTTPResponse {
+    let path = request.path
+    guard path == "/auth/keys" else { return .text("there is nothing at this path\n", status: 404) }
+    guard request.hasMethod("GET") else {
+      return HTTPResponse(status: 405, headers: [("Allow", "GET")])
+    }
+    return await keysResponse()
+  }
+
+  private func keysResponse() async -> HTTPResponse {
+    keysAsked += 1
+    do {
+      if keysDelay > .zero { try await Loop.sleep(for: keysDelay) }
+      guard let answer = try ring.answer(keysAnswer, shift: keysAsked) else {
+        // Longer than anyone waits; the end of the server ends it.
+        try await Loop.sleep(for: .seconds(3600))
+        return HTTPResponse(status: 503)
+      }
+      var headers = [("Content-Type", answer.type), ("Cache-Control", "no-store")]
+      if answer.status == 302 { headers.append(("Location", "/auth/keys")) }
+      return HTTPResponse(
+        status: answer.status, headers: headers.map { (name: $0.0, value: $0.1) },
+        body: .bytes([UInt8](answer.body.utf8)))
+    } catch {
+      return HTTPResponse(status: 503)
+    }
+  }
+}

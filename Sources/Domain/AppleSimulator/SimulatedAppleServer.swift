@@ -1,0 +1,39 @@
+import Cryptography
+package import EventLoop
+package import HTTPServer
+
+/// A simulated Apple on a port of its own, on loopback only: whoever reaches it can have anything signed.
+@Loop
+package final class SimulatedAppleServer {
+  /// Where it listens, with the real port.
+  package nonisolated let address: SocketAddress
+  /// Where the key set is.
+  package nonisolated let keysURL: String
+
+  private let server: HTTPServer
+
+  /// Binds the port, or a free one for 0; over TLS where a certificate is named. Throws what `HTTPServer` throws.
+  package init(_ apple: SimulatedApple, port: UInt16, tls: TLSServerConfiguration?) throws(HTTPServerError) {
+    server = try HTTPServer(
+      HTTPServerConfiguration(
+        address: .loopback(port: port), tls: tls,
+        limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 256, connectionsPerAddress: 256),
+        deadlines: HTTPServerDeadlines(
+          handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(120)),
+        sharesPort: false)
+    ) { request in
+      await apple.answer(request)
+    }
+    address = server.address
+    keysURL = "\(tls == nil ? "http" : "https")://\(address)/auth/keys"
+  }
+
+  /// Serves until the task is cancelled.
+  package func run() async {
+    await withTaskCancellationHandler {
+      await server.run()
+    } onCancel: {
+      Task { @Loop in await server.drain(within: .seconds(1)) }
+    }
+  }
+}
