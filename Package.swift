@@ -56,7 +56,7 @@ let package = Package(
     room("Platform", "JSON", []),
 
     // Domain
-    room("Domain", "AccountEvents", ["Telemetry"]),
+    room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
 

@@ -1,7 +1,7 @@
 /// The exact bytes of one record: what is published is what anyone else reads, in whatever language.
 ///
 /// CloudEvents 1.0 in Kafka's binary mode: the attributes are headers (`ce_id`, `ce_type`, …), the value is the data
-/// alone, as JSON. `schemas/` describes the values.
+/// alone, as JSON, which `AccountEvent.init(decoding:)` reads. `schemas/` describes both.
 public struct EventRecord: Sendable, Hashable {
   /// Where the record belongs.
   public let topic: Topic
