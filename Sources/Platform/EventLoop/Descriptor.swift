@@ -46,6 +46,10 @@ import Glibc
     if isInterrupted { return .interrupted }
     if isReadable { return .ready }
     return await unsafe withUnsafeContinuation { continuation in
+      // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
+      if isInterrupted || isReadable {
+        return unsafe continuation.resume(returning: isInterrupted ? .interrupted : .ready)
+      }
       precondition(unsafe reader == nil, "two tasks wait for one descriptor")
       unsafe reader = continuation
     }
@@ -56,6 +60,9 @@ import Glibc
     if isInterrupted { return .interrupted }
     if isWritable { return .ready }
     return await unsafe withUnsafeContinuation { continuation in
+      if isInterrupted || isWritable {
+        return unsafe continuation.resume(returning: isInterrupted ? .interrupted : .ready)
+      }
       precondition(unsafe writer == nil, "two tasks wait for one descriptor")
       unsafe writer = continuation
     }

@@ -7,6 +7,10 @@ import Synchronization
 /// thread: no hop, no lock. The compiler proves that a connection's state never leaves it. There is one loop a
 /// process; a host with more cores runs more processes (`SO_REUSEPORT`).
 ///
+/// Tasks that live here prefer the loop's executor (`Task(executorPreference: Loop.executor)`, `Loop.run`): then a call
+/// between isolated functions goes on at once. Any other task runs here too, but gives way at each isolated `async`
+/// call, `withCheckedContinuation` among them: what was checked before it is checked again in its closure.
+///
 /// A program gives its main thread to the loop with `Loop.run`. Where nobody does (in tests), the loop starts a thread
 /// of its own with the first job.
 @globalActor

@@ -144,6 +144,10 @@ private final class Gate {
 
   func pass() async {
     if isOpen { return }
-    await withCheckedContinuation { waiter = $0 }
+    await withCheckedContinuation { continuation in
+      // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
+      if isOpen { return continuation.resume() }
+      waiter = continuation
+    }
   }
 }
