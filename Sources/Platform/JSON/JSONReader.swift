@@ -181,6 +181,9 @@
   }
 
   /// Calls `item` in front of each item of the container that was entered, and leaves the container.
+  ///
+  /// Inlined, it makes Swift 6.3.1's optimizer crash on `walkArray` (OwnershipModelEliminator).
+  @inline(never)
   private mutating func walkItems(
     closing: UInt8, _ item: (inout JSONReader) throws(JSONError) -> Void
   ) throws(JSONError) {
