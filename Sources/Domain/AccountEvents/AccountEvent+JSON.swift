@@ -1,3 +1,5 @@
+import JSON
+
 extension AccountEvent {
   /// The value of the event's record, described by `schemas/account-event.v1.json`.
   ///
@@ -14,9 +16,9 @@ extension AccountEvent {
     json.append(#","issued_at":"#, issuedAt.milliseconds)
     switch kind {
     case .emailEnabled(let address, let isPrivate), .emailDisabled(let address, let isPrivate):
-      json.append(contentsOf: #","email":""#.utf8)
-      json.append(escaping: address)
-      json.append(contentsOf: (isPrivate ? #"","is_private_email":true}"# : #"","is_private_email":false}"#).utf8)
+      json.append(contentsOf: #","email":"#.utf8)
+      JSON.append(address.text, to: &json)
+      json.append(contentsOf: (isPrivate ? #","is_private_email":true}"# : #","is_private_email":false}"#).utf8)
     case .consentRevoked, .accountDelete, .accountDeletionRequested:
       json.append(UInt8(ascii: "}"))
     }
@@ -32,17 +34,6 @@ extension [UInt8] {
 
   fileprivate mutating func append(_ name: String, _ number: Int64) {
     append(contentsOf: name.utf8)
-    append(contentsOf: String(number).utf8)
-  }
-
-  /// An address holds no control characters: the two others that JSON escapes are left.
-  fileprivate mutating func append(escaping address: RelayAddress) {
-    guard address.text.utf8.contains(where: { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
-      return append(contentsOf: address.text.utf8)
-    }
-    for byte in address.text.utf8 {
-      if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { append(UInt8(ascii: "\\")) }
-      append(byte)
-    }
+    JSON.append(number, to: &self)
   }
 }
