@@ -45,11 +45,13 @@ let package = Package(
     system("COpenSSL", apt: "libssl-dev"),
     system("CLibcurl", apt: "libcurl4-openssl-dev"),
     system("CLibrdkafka", apt: "librdkafka-dev"),
+    system("CLibyaml", apt: "libyaml-dev"),
 
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
     room("Platform", "Telemetry", []),
     room("Platform", "Kafka", ["CLibrdkafka", "CLinux", "EventLoop"]),
+    room("Platform", "Configuration", ["CLibyaml", "EventLoop"]),
     room("Platform", "Cryptography", ["COpenSSL"]),
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
     room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
@@ -68,6 +70,7 @@ let package = Package(
     .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
+    tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),

@@ -1,0 +1,110 @@
+extension Settings {
+  /// A group of settings for each of any number of keys: `teams.{TEAM}.…`. At least one key is required.
+  ///
+  /// `body` reads the settings of one key, given their common path. `name` is what stands for the key in the
+  /// documentation.
+  public mutating func readEach<Key: Hashable, Value>(
+    _ path: String, _ type: SettingType<Key>, named name: String,
+    _ body: (inout Settings, _ path: String, _ key: Key) -> Value
+  ) -> [(key: Key, value: Value)] {
+    if isDescribing {
+      return [(type.placeholder, body(&self, "\(path).{\(name)}", type.placeholder))]
+    }
+    var result: [(Key, Value)] = []
+    let keys = keys(at: path, declaredBy: { body(&$0, "\(path).{\(name)}", type.placeholder) })
+    for (text, origin) in keys {
+      var ignored: [String] = []
+      do {
+        let key = try type.parse(SettingInput(text: text, origin: origin), &ignored)
+        result.append((key, body(&self, "\(path).\(text)", key)))
+      } catch {
+        fault(origin, path, "expected \(type.expectation) as a key, found \(error.found)")
+      }
+    }
+    // Text in the place of the whole group is told by the schema.
+    if keys.isEmpty, values.node(at: path)?.entries != nil || values.node(at: path) == nil {
+      fault(.preset, path, "missing; expected settings for \(type.expectation)")
+    }
+    return result
+  }
+
+  /// The keys that the sources have at a path, in the order of the file, then in their own.
+  private func keys(
+    at path: String, declaredBy body: (inout Settings) -> some Any
+  ) -> [(text: String, origin: SettingOrigin)] {
+    var described = Settings(describingWithPrefix: values.prefix)
+    _ = body(&described)
+    var found: [(text: String, origin: SettingOrigin)] = (values.node(at: path)?.entries ?? []).map { entry in
+      (entry.key, values.origin(line: entry.line))
+    }
+    var more: [String: SettingOrigin] = [:]
+    for variable in values.environment.keys {
+      for declaration in described.declarations {
+        if let key = declaration.key(inVariable: variable) { more[key] = .variable(variable) }
+      }
+    }
+    for override in values.overrides where override.path.hasPrefix(path + ".") {
+      let key = override.path.dropFirst(path.count + 1).prefix { $0 != "." }
+      more[String(key)] = .option("--set \(override.path)")
+    }
+    for (text, origin) in more.sorted(by: { $0.key < $1.key }) where !found.contains(where: { $0.text == text }) {
+      found.append((text, origin))
+    }
+    return found
+  }
+
+  /// Settings whose names belong to somebody else: they pass through under any name, as text.
+  ///
+  /// In a variable the name is in capitals, with `_` for its dots. Properties for which `isSecret` holds are secrets:
+  /// their variable holds the secret itself, and everywhere else stands the path of a file that holds it.
+  public mutating func readProperties(
+    _ path: String, isSecret: (_ name: String) -> Bool, _ help: String
+  ) -> Properties {
+    declare("\(path).{property}", "text", .none, help, isSecret: false, isProperties: true)
+    if isDescribing { return Properties() }
+    for variable in values.environment.keys.sorted() where variable.hasPrefix(values.variable(of: path) + "_") {
+      refuseBoth(variable, path)
+    }
+    var properties = Properties()
+    for (name, input) in inputs(at: path, isSecret: isSecret) {
+      if isSecret(name) {
+        if case .value(let secret) = parse(input, "\(path).\(name)", .secret) {
+          properties.set(name, secret.revealed, isSecret: true)
+        }
+      } else if case .value(let text) = parse(input, "\(path).\(name)", property) {
+        properties.set(name, text)
+      }
+    }
+    return properties
+  }
+
+  /// Each property with its value from the strongest source, in the order of the file, then of their names.
+  private func inputs(at path: String, isSecret: (String) -> Bool) -> [(name: String, input: SettingInput)] {
+    var names = (values.node(at: path)?.entries ?? []).map(\.key)
+    var inputs: [String: SettingInput] = [:]
+    for entry in values.node(at: path)?.entries ?? [] { inputs[entry.key] = values.input(of: entry) }
+
+    let prefix = values.variable(of: path) + "_"
+    for (variable, text) in values.environment.sorted(by: { $0.key < $1.key }) where variable.hasPrefix(prefix) {
+      let name = String(variable.dropFirst(prefix.count).lowercased().map { $0 == "_" ? "." : $0 })
+      let stem = name.hasSuffix(".file") ? String(name.dropLast(".file".count)) : name
+      if stem != name, isSecret(stem) {
+        inputs[stem] = SettingInput(text: text, origin: .variable(variable))
+      } else {
+        inputs[name] = SettingInput(text: text, origin: .variable(variable), isSecretItself: true)
+      }
+    }
+    for override in values.overrides where override.path.hasPrefix(path + ".") {
+      inputs[String(override.path.dropFirst(path.count + 1))] = values.override(override.path)
+    }
+    names += inputs.keys.filter { !names.contains($0) }.sorted()
+    return names.compactMap { name in inputs[name].map { (name, $0) } }
+  }
+}
+
+/// Any text that C can take, PEM with its newlines too.
+private let property = SettingType(
+  "text", expected: "text", placeholder: "", show: { $0 },
+  parse: { text in
+    text.utf8.count <= 65_536 && !text.utf8.contains(0) ? text : nil
+  })

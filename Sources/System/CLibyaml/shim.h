@@ -1,0 +1,3 @@
+// libyaml: the events of a YAML document.
+#pragma once
+#include <yaml.h>

@@ -1,0 +1,45 @@
+public import Glibc
+
+/// A directory that is gone at the end of its test.
+public final class TemporaryDirectory {
+  /// Its path, without a slash at the end.
+  public let path: String
+
+  /// Makes the directory.
+  public init() {
+    var template = Array("/tmp/configuration-XXXXXX".utf8CString)
+    guard let name = unsafe mkdtemp(&template) else { fatalError("no temporary directory") }
+    path = unsafe String(cString: name)
+  }
+
+  deinit {
+    // Flat: the tests put files into it, and nothing else.
+    if let directory = unsafe opendir(path) {
+      while let entry = unsafe readdir(directory) {
+        let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+          unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        unsafe unlink("\(path)/\(name)")
+      }
+      unsafe closedir(directory)
+    }
+    unsafe rmdir(path)
+  }
+
+  /// Writes a file and returns its path.
+  public func write(_ name: String, _ bytes: some Sequence<UInt8>, mode: mode_t = 0o600) -> String {
+    let file = "\(path)/\(name)"
+    let descriptor = unsafe open(file, O_WRONLY | O_CREAT | O_TRUNC, mode)
+    let bytes = Array(bytes)
+    let count = unsafe Glibc.write(descriptor, bytes, bytes.count)
+    fchmod(descriptor, mode)
+    close(descriptor)
+    precondition(count == bytes.count, "cannot write \(file)")
+    return file
+  }
+
+  /// Writes a text file and returns its path.
+  public func write(_ name: String, _ text: String, mode: mode_t = 0o600) -> String {
+    write(name, text.utf8, mode: mode)
+  }
+}
