@@ -9,7 +9,8 @@ extension Client {
     let result = unsafe withBytes(record.key) { key, keySize in
       unsafe withBytes(record.value) { value, valueSize in
         unsafe crdkafka_produce(
-          handle.pointer, topic.handle, record.partition ?? RD_KAFKA_PARTITION_UA, key, keySize, value, valueSize, headers,
+          handle.pointer, topic.handle, record.partition ?? RD_KAFKA_PARTITION_UA, key, keySize, value, valueSize,
+          headers,
           UInt(bitPattern: mark))
       }
     }

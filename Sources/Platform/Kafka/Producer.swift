@@ -46,18 +46,8 @@ public import EventLoop
   /// cannot be taken back. An error says whether the record is certainly not there (`isRetriable`), or whether it may
   /// be (`isUncertain`): then it must be sent again, and may be there twice.
   public func send(_ record: KafkaRecord) async throws(KafkaError) -> KafkaPosition {
-    guard !isClosed else { throw .producerClosed }
-    let now = Loop.now
-    if sweep.due == .distantFuture { sweep.set(now + deadlines.sweep) }
-    if waitingForRoom.isEmpty, let place = try handOver(record) {
-      let due = now + deadlines.answer
-      return try await Sender.wait { deliveries.wait($0, in: place, until: due) }.get()
-    }
-    guard waitingForRoom.count < maximumWaiting else {
-      throw KafkaError(.queueFull, detail: "\(waitingForRoom.count) senders wait for room in librdkafka's queue")
-    }
-    let due = now + deadlines.room
-    return try await Sender.wait { waitingForRoom.append(record, $0, until: due) }.get()
+    // Handed over by a sender that waits already: before an `await` has suspended, a report may come.
+    try await Sender.wait { accept(record, from: $0) }.get()
   }
 
   /// Ends the producer: takes nothing more, and waits for what is under way, at most for `limit`.
@@ -85,6 +75,26 @@ public import EventLoop
   public func describe(topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
     guard !isClosed else { throw .producerClosed }
     return try await client.describe(topic: topic, within: limit)
+  }
+
+  private func accept(_ record: KafkaRecord, from sender: Sender) {
+    guard !isClosed else { return sender.answer(.failure(.producerClosed)) }
+    let now = Loop.now
+    if sweep.due == .distantFuture { sweep.set(now + deadlines.sweep) }
+    if waitingForRoom.isEmpty {
+      do throws(KafkaError) {
+        if let place = try handOver(record) {
+          return deliveries.wait(sender, in: place, until: now + deadlines.answer)
+        }
+      } catch {
+        return sender.answer(.failure(error))
+      }
+    }
+    guard waitingForRoom.count < maximumWaiting else {
+      let detail = "\(waitingForRoom.count) senders wait for room in librdkafka's queue"
+      return sender.answer(.failure(KafkaError(.queueFull, detail: detail)))
+    }
+    waitingForRoom.append(record, sender, until: now + deadlines.room)
   }
 
   /// Gives the record to librdkafka. Returns its place, or nil if the queue is full.
