@@ -56,13 +56,14 @@ public import EventLoop
   public func close(within limit: Duration) async -> Int {
     guard !isClosed else { return 0 }
     isClosed = true
-    if deliveries.waiting > 0 || !waitingForRoom.isEmpty {
-      let deadline = Deadline()
-      deadline.onPass { [self] in resumeDrained() }
+    let deadline = Deadline()
+    deadline.onPass { [self] in resumeDrained() }
+    await unsafe withUnsafeContinuation {
+      unsafe drained = $0
+      if isIdle { return resumeDrained() }
       deadline.set(Loop.now + limit)
-      await unsafe withUnsafeContinuation { unsafe drained = $0 }
-      deadline.invalidate()
     }
+    deadline.invalidate()
     for waiting in waitingForRoom.removeAll() { fail(waiting.sender, .producerClosed) }
     for sender in deliveries.takeDue(by: .distantFuture) { fail(sender, .closedBeforeAnswer) }
     sweep.invalidate()
@@ -76,6 +77,8 @@ public import EventLoop
     guard !isClosed else { throw .producerClosed }
     return try await client.describe(topic: topic, within: limit)
   }
+
+  private var isIdle: Bool { deliveries.waiting == 0 && waitingForRoom.isEmpty }
 
   private func accept(_ record: KafkaRecord, from sender: Sender) {
     guard !isClosed else { return sender.answer(.failure(.producerClosed)) }
@@ -128,7 +131,7 @@ public import EventLoop
       unsafe rd_kafka_event_destroy(event)
     }
     admitWaiting()
-    if isClosed, deliveries.waiting == 0, waitingForRoom.isEmpty { resumeDrained() }
+    if isClosed, isIdle { resumeDrained() }
   }
 
   private func admitWaiting() {
@@ -153,8 +156,8 @@ public import EventLoop
       fail(waiting.sender, KafkaError(.queueFull, detail: "no room in librdkafka's queue for too long"))
     }
     for sender in deliveries.takeDue(by: next) { fail(sender, .noAnswer) }
-    if deliveries.waiting > 0 || !waitingForRoom.isEmpty { sweep.set(next) }
-    if isClosed, deliveries.waiting == 0, waitingForRoom.isEmpty { resumeDrained() }
+    if !isIdle { sweep.set(next) }
+    if isClosed, isIdle { resumeDrained() }
   }
 
   private func fail(_ sender: Sender, _ error: KafkaError) { answer(sender, with: .failure(error)) }
