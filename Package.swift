@@ -67,14 +67,17 @@ let package = Package(
     tests(
       "AppleSimulatorTests",
       ["AccountEvents", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"]),
-    .target(name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
+      path: "Tests/TestSupport", swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
     tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),
-    tests("HTTPClientTests", ["HTTPClient", "EventLoop"]),
+    tests(
+      "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON"]),
   ]
 )

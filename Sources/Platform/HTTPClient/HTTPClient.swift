@@ -11,12 +11,12 @@ public import EventLoop
 public final class HTTPClient {
   private let configuration: HTTPClientConfiguration
   private let transfers: TransferSet
-  private var isClosed = false
 
   /// A client without connections: the first request makes the first.
   public init(_ configuration: HTTPClientConfiguration) {
     self.configuration = configuration
-    transfers = TransferSet(maximumConnections: configuration.maximumConnections)
+    transfers = TransferSet(
+      maximumConnections: configuration.maximumConnections, maximumCount: configuration.maximumRequests)
   }
 
   isolated deinit { transfers.close() }
@@ -27,10 +27,6 @@ public final class HTTPClient {
   /// server may nevertheless have received the request: only what may happen twice should be sent again.
   public func send(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPClientResponse {
     if let fault = request.faultOfHeaders() { throw HTTPClientError(.malformedRequest, fault) }
-    guard !isClosed else { throw HTTPClientError(.closed, "the client was closed") }
-    guard transfers.count < configuration.maximumRequests else {
-      throw HTTPClientError(.overloaded, "\(configuration.maximumRequests) requests are on their way")
-    }
     let transfer = try Transfer(request, configuration)
     let transfers = transfers
     let result = await withTaskCancellationHandler {
@@ -42,8 +38,5 @@ public final class HTTPClient {
   }
 
   /// Ends what is on its way, with `.closed`, and closes all connections.
-  public func close() {
-    isClosed = true
-    transfers.close()
-  }
+  public func close() { transfers.close() }
 }

@@ -46,6 +46,8 @@ public struct HTTPClientError: Error, Sendable, CustomStringConvertible {
     self.detail = detail
   }
 
+  static let closed = HTTPClientError(.closed, "the client was closed")
+
   /// Whether the same request may succeed a little later, with nobody changing anything on our side.
   public var isRetriable: Bool {
     switch code {

@@ -13,17 +13,16 @@ import EventLoop
   /// Transfers whose socket could not be watched: they would wait for ever.
   private var unwatched: [(Transfer, SystemError)] = []
   private let timer = Deadline()
+  private let maximumCount: Int
   private var isClosed = false
 
   /// libcurl is prepared once a process, before the first handle.
   private static let isPrepared = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-  /// How many transfers are on their way or wait for a connection.
-  var count: Int { transfers.count }
-
-  init(maximumConnections: Int) {
+  init(maximumConnections: Int, maximumCount: Int) {
     guard Self.isPrepared, let handle = unsafe curl_multi_init() else { preconditionFailure("no memory for libcurl") }
     unsafe self.handle = handle
+    self.maximumCount = maximumCount
     let here = unsafe Unmanaged.passUnretained(self).toOpaque()
     unsafe clibcurl_multi_set_long(handle, CURLMOPT_MAX_TOTAL_CONNECTIONS, maximumConnections)
     unsafe clibcurl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, maximumConnections)
@@ -47,7 +46,7 @@ import EventLoop
     _ transfer: Transfer, within time: Duration,
     _ waiter: CheckedContinuation<Result<HTTPClientResponse, HTTPClientError>, Never>
   ) {
-    if let refusal = transfer.refusal { return waiter.resume(returning: .failure(refusal)) }
+    if let refusal = transfer.refusal ?? refusal() { return waiter.resume(returning: .failure(refusal)) }
     transfer.waiter = waiter
     transfers[transfer.id] = transfer
     transfer.deadline.onPass { [weak self, unowned transfer] in
@@ -60,6 +59,13 @@ import EventLoop
     }
   }
 
+  /// Why no further transfer can start, if none can.
+  private func refusal() -> HTTPClientError? {
+    if isClosed { return .closed }
+    return transfers.count < maximumCount
+      ? nil : HTTPClientError(.overloaded, "\(maximumCount) requests are on their way")
+  }
+
   /// Ends the transfer early, even before its start. Does nothing where it has ended already.
   func end(_ transfer: Transfer, _ error: HTTPClientError) {
     transfer.refusal = error
@@ -70,7 +76,7 @@ import EventLoop
   func close() {
     guard !isClosed else { return }
     isClosed = true
-    for transfer in transfers.values { end(transfer, HTTPClientError(.closed, "the client was closed")) }
+    for transfer in transfers.values { end(transfer, .closed) }
     timer.invalidate()
     for watcher in watched.values { watcher.stop() }
     watched = [:]
@@ -131,7 +137,7 @@ import EventLoop
 
   private func setTimer(_ milliseconds: Int) {
     if milliseconds < 0 { return timer.clear() }
-    // From the clock, not from the turn's beginning: 0 means in the next turn, and the sockets have theirs before.
+    // From the clock, not from the turn's beginning: 0 means the next turn, not once more within this one.
     timer.set(.now + .milliseconds(milliseconds))
   }
 

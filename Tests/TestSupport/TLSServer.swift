@@ -1,0 +1,35 @@
+public import Cryptography
+public import EventLoop
+public import HTTPServer
+
+/// Our own server on loopback with a certificate that it made for itself, for tests of what talks to it.
+@Loop
+public final class TLSServer {
+  /// The server, running.
+  public nonisolated let server: HTTPServer
+  /// A PEM file that makes a client believe it.
+  public nonisolated let trustAnchors: String
+  private let folder: TemporaryFolder
+
+  /// Where it is, without a path.
+  public nonisolated var origin: String { "https://\(server.address)" }
+
+  /// Serves with the given certificate until `close`.
+  public init(_ certificate: SelfSignedCertificate, handler: @escaping HTTPServer.Handler) throws {
+    folder = try TemporaryFolder()
+    trustAnchors = try folder.write(certificate.certificatePEM, to: "certificate.pem")
+    let key = try folder.write(certificate.privateKeyPEM, to: "key.pem")
+    server = try HTTPServer(
+      HTTPServerConfiguration(
+        address: .loopback(port: 0), tls: TLSServerConfiguration(certificateFile: trustAnchors, privateKeyFile: key),
+        limits: HTTPServerLimits(head: 16384, fields: 64, body: 1_048_576, connections: 64, connectionsPerAddress: 64),
+        deadlines: HTTPServerDeadlines(
+          handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(60)),
+        sharesPort: false),
+      handler: handler)
+    Task { [server] in await server.run() }
+  }
+
+  /// Closes all connections and returns when they are gone.
+  public func close() async { await server.drain(within: .zero) }
+}
