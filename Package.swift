@@ -59,6 +59,7 @@ let package = Package(
 
     // Domain
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
+    room("Domain", "AppleID", ["AccountEvents", "Cryptography", "JSON"]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
 
@@ -70,6 +71,8 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", swiftSettings: strict),
+      name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", exclude: ["Authentic"],
+      swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
@@ -79,5 +82,6 @@ let package = Package(
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON"]),
+    tests("AppleIDTests", ["AccountEvents", "AppleID", "Cryptography", "JSON", "TestSupport"]),
   ]
 )

@@ -1,17 +1,35 @@
 import Foundation
+public import Testing
 
-/// Notifications that Apple itself signed: `AUTHENTIC` names their folder, `../shared/authentic` where it is unset.
-public enum Authentic {
-  /// Whether they are there; a test that needs them is skipped visibly where they are not.
-  public static var isThere: Bool { FileManager.default.fileExists(atPath: folder + "/notifications.json") }
+/// Notifications that Apple itself signed, and Apple's keys of those years: see `Authentic/README.md`.
+public struct Authentic: Decodable, Sendable, CustomTestStringConvertible {
+  /// The notification in compact form.
+  public let jws: String
+  /// A moment at which it is valid, in seconds since 1970.
+  public let moment: Int64
+  /// The app that Apple addressed.
+  public let audience: String
+  /// The type of its one event.
+  public let type: String
 
-  private static let folder =
-    ProcessInfo.processInfo.environment["AUTHENTIC"] ?? Repository.root + "/../shared/authentic"
-
-  /// The notifications in compact form.
-  public static func notifications() throws -> [String] {
-    struct Entry: Decodable { let jws: String }
-    let bytes = try Data(contentsOf: URL(fileURLWithPath: folder + "/notifications.json"))
-    return try JSONDecoder().decode([Entry].self, from: bytes).map(\.jws)
+  private enum CodingKeys: String, CodingKey {
+    case jws, type
+    case moment = "verify_at"
+    case audience = "aud"
   }
+
+  /// The type of its event.
+  public var testDescription: String { "\(type) for \(audience)" }
+
+  /// All three of them.
+  public static let notifications: [Authentic] = {
+    do {
+      return try JSONDecoder().decode([Authentic].self, from: Data(Repository.bytes(folder + "notifications.json")))
+    } catch { fatalError("\(folder): \(error)") }
+  }()
+
+  /// Apple's keys endpoint as it answered then, with the keys that signed them and one more.
+  public static func keys() throws -> [UInt8] { try Repository.bytes(folder + "jwks.json") }
+
+  private static let folder = "Tests/TestSupport/Authentic/"
 }

@@ -5,15 +5,15 @@ public struct CryptographyError: Error, Sendable, Equatable, CustomStringConvert
   /// What was refused or failed; the raw value is a metric label and a log key.
   public enum Code: String, Sendable, CaseIterable {
     /// The numbers or the PEM text are no usable key.
-    case malformedKey = "malformed_key"
+    case malformedKey = "malformed-key"
     /// No key could be generated.
-    case generationFailed = "generation_failed"
+    case generationFailed = "generation-failed"
     /// No signature could be made.
-    case signingFailed = "signing_failed"
+    case signingFailed = "signing-failed"
     /// No certificate could be made.
-    case certificateFailed = "certificate_failed"
+    case certificateFailed = "certificate-failed"
     /// The system gave no random bytes.
-    case noRandomness = "no_randomness"
+    case noRandomness = "no-randomness"
   }
 
   /// The kind of failure.

@@ -3,23 +3,23 @@ public struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
   /// What is wrong; the raw value is a metric label and a log key.
   public enum Code: String, Sendable, CaseIterable {
     /// More bytes than the limit.
-    case tooLarge = "too_large"
+    case tooLarge = "too-large"
     /// Objects and arrays nested deeper than the limit.
-    case tooDeep = "too_deep"
+    case tooDeep = "too-deep"
     /// An object with more members than the limit.
-    case tooManyMembers = "too_many_members"
+    case tooManyMembers = "too-many-members"
     /// A byte that the grammar of RFC 8259 does not allow in its place, or the end of the text.
     case malformed
     /// A string whose bytes are not UTF-8, or that escapes half of a surrogate pair.
-    case invalidText = "invalid_text"
+    case invalidText = "invalid-text"
     /// One name twice in one object, however it is escaped.
-    case duplicateMember = "duplicate_member"
+    case duplicateMember = "duplicate-member"
     /// Something behind the value.
-    case trailingBytes = "trailing_bytes"
+    case trailingBytes = "trailing-bytes"
     /// Well-formed, but another kind of value than the reader asked for.
-    case unexpectedKind = "unexpected_kind"
+    case unexpectedKind = "unexpected-kind"
     /// A number that is no integer, or one that JSON does not carry exactly (beyond 2⁵³ − 1).
-    case notAnInteger = "not_an_integer"
+    case notAnInteger = "not-an-integer"
   }
 
   /// What is wrong.

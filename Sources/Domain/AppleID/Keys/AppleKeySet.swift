@@ -1,0 +1,105 @@
+package import Cryptography
+import JSON
+
+/// The keys by which we know what Apple signed: a value, so that a verification sees one set from start to end.
+///
+/// A set is believed whole or not at all. What makes a key unfit is listed in `AppleKeySetError.Code`; further members
+/// of a key or of the set are ignored.
+package struct AppleKeySet: Sendable {
+  /// The most keys a set may have. Apple had 1 to 4 over the years.
+  static let maximumCount = 16
+  /// The moduli that are believed. Beyond them one verification would cost as much as hundreds.
+  static let bitCounts = 2048...8192
+  private static let limits = JSONLimits(bytes: 65_536, depth: 8, members: 32)
+
+  private let entries: [Entry]
+
+  private struct Entry: Sendable {
+    let id: KeyID
+    let key: RSAPublicKey
+  }
+
+  /// The set without a key, by which nothing verifies: where a program starts.
+  package static let none = AppleKeySet(entries: [])
+
+  private init(entries: [Entry]) { self.entries = entries }
+
+  /// Reads a JWK set (RFC 7517 §5) as Apple's keys endpoint answers it.
+  package init(reading text: RawSpan) throws(AppleKeySetError) {
+    var written: [WrittenKey]?
+    do {
+      try JSONReader.read(text, Self.limits) { reader throws(JSONError) in
+        try reader.readObject { name, value throws(JSONError) in
+          if name == "keys" { written = try WrittenKey.readAll(from: &value) }
+        }
+      }
+    } catch {
+      throw AppleKeySetError(.malformed, cause: error)
+    }
+    guard let written else { throw AppleKeySetError(.malformed) }
+    guard !written.isEmpty else { throw AppleKeySetError(.empty) }
+    guard written.count <= Self.maximumCount else { throw AppleKeySetError(.tooManyKeys) }
+
+    var entries: [Entry] = []
+    for (index, key) in written.enumerated() {
+      let entry = try Self.believe(key, at: index)
+      guard !entries.contains(where: { $0.id == entry.id }) else { throw AppleKeySetError(.duplicateKeyID, at: index) }
+      entries.append(entry)
+    }
+    self.entries = entries
+  }
+
+  /// The key of that name; nil where the set has none.
+  package subscript(id: KeyID) -> RSAPublicKey? {
+    for entry in entries where entry.id == id { return entry.key }
+    return nil
+  }
+
+  /// The names of all keys, in the set's order.
+  package var keyIDs: [KeyID] { entries.map(\.id) }
+
+  private static func believe(_ key: WrittenKey, at index: Int) throws(AppleKeySetError) -> Entry {
+    guard let id = key.id.flatMap(KeyID.init) else { throw AppleKeySetError(.keyID, at: index) }
+    guard key.type == "RSA" else { throw AppleKeySetError(.keyType, at: index) }
+    guard key.use == "sig" else { throw AppleKeySetError(.use, at: index) }
+    guard key.algorithm == "RS256" else { throw AppleKeySetError(.algorithm, at: index) }
+    guard
+      let modulus = key.modulus.flatMap(Base64URL.decode), let exponent = key.exponent.flatMap(Base64URL.decode)
+    else { throw AppleKeySetError(.number, at: index) }
+    guard exponent == [1, 0, 1] else { throw AppleKeySetError(.exponent, at: index) }
+    let publicKey: RSAPublicKey
+    do {
+      publicKey = try RSAPublicKey(modulus: modulus, exponent: exponent)
+    } catch {
+      throw AppleKeySetError(.number, at: index)
+    }
+    guard bitCounts ~= publicKey.bitCount else { throw AppleKeySetError(.size, at: index) }
+    return Entry(id: id, key: publicKey)
+  }
+}
+
+/// The members of a JWK that we look at, as they were written; nil where one is missing or is no string.
+private struct WrittenKey {
+  var id, type, use, algorithm, modulus, exponent: String?
+
+  static func readAll(from reader: inout JSONReader) throws(JSONError) -> [WrittenKey] {
+    var keys: [WrittenKey] = []
+    try reader.readArray { element throws(JSONError) in
+      var key = WrittenKey()
+      try element.readObject { name, value throws(JSONError) in
+        guard try value.kind == .string else { return }
+        switch name {
+        case "kid": key.id = try value.readString()
+        case "kty": key.type = try value.readString()
+        case "use": key.use = try value.readString()
+        case "alg": key.algorithm = try value.readString()
+        case "n": key.modulus = try value.readString()
+        case "e": key.exponent = try value.readString()
+        default: break
+        }
+      }
+      keys.append(key)
+    }
+    return keys
+  }
+}

@@ -1,0 +1,44 @@
+import JSON
+
+/// The header of a JWS as a notification may have it: nothing in it decides anything but which of Apple's keys to try.
+///
+/// The algorithm belongs to the key, so the header may only repeat it. Members that we do not know are ignored, as
+/// RFC 7515 §4 demands; those that would change what a signature means are refused.
+struct JWSHeader {
+  /// The key that the sender claims to have signed with.
+  let keyID: KeyID
+
+  private static let limits = JSONLimits(bytes: 1024, depth: 4, members: 16)
+
+  init(reading text: [UInt8]) throws(Refusal) {
+    var algorithm: String?, keyID: String?, type: String?
+    var isCritical = false, bringsKey = false
+    do {
+      try unsafe JSONReader.read(text.span.bytes, Self.limits) { reader throws(JSONError) in
+        try reader.readObject { name, value throws(JSONError) in
+          switch name {
+          case "alg": algorithm = try value.readString()
+          case "kid": keyID = try value.readString()
+          case "typ": type = try value.readString()
+          case "crit": isCritical = true
+          case "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256": bringsKey = true
+          default: break
+          }
+        }
+      }
+    } catch {
+      throw .malformedHeader
+    }
+    if isCritical { throw .criticalHeader }
+    if bringsKey { throw .keyInHeader }
+    guard algorithm == "RS256" else { throw .wrongAlgorithm }
+    if let type, !Self.isHarmless(type) { throw .wrongType }
+    guard let keyID = keyID.flatMap(KeyID.init) else { throw .malformedKeyID }
+    self.keyID = keyID
+  }
+
+  /// Apple sends none. `JWT` says nothing, and the others are what RFC 8417 §2.3 would have it be.
+  private static func isHarmless(_ type: String) -> Bool {
+    ["jwt", "secevent+jwt", "application/secevent+jwt"].contains(type.lowercased())
+  }
+}
