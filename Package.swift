@@ -70,9 +70,7 @@ let package = Package(
       ["AccountEvents", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"]),
     .target(
       name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
-      path: "Tests/TestSupport", swiftSettings: strict),
-      name: "TestSupport", dependencies: ["Telemetry"], path: "Tests/TestSupport", exclude: ["Authentic"],
-      swiftSettings: strict),
+      path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop"]),
     tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),

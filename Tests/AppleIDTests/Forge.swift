@@ -2,6 +2,7 @@ import AccountEvents
 import AppleID
 import Cryptography
 import JSON
+import Testing
 
 /// Signs whatever a test wants signed, well or badly, and verifies it: Apple's side and ours in a few lines.
 enum Forge {
@@ -10,16 +11,16 @@ enum Forge {
   static let stranger = make { try RSAPrivateKey(bitCount: 2048) }
   static let keys = make { try keySet([jwk(keyID, key)]) }
 
-  static let team = TeamID("A1B2C3D4E5")!
-  static let otherTeam = TeamID("Z9Y8X7W6V5")!
-  static let app = ClientID("com.example.app")!
-  static let web = ClientID("com.example.web")!
-  static let otherApp = ClientID("org.example.other")!
+  static let team = make { try #require(TeamID("A1B2C3D4E5")) }
+  static let otherTeam = make { try #require(TeamID("Z9Y8X7W6V5")) }
+  static let app = make { try #require(ClientID("com.example.app")) }
+  static let web = make { try #require(ClientID("com.example.web")) }
+  static let otherApp = make { try #require(ClientID("org.example.other")) }
   static let jti = "S25cB0PbHs6y97gYYmgydQ"
   static let subject = "000768.6166f031167141e695698239959f591a.1521"
   /// When the notification is issued, and the moment at which it is verified, a minute later.
   static let issue: Int64 = 1_657_617_092
-  static let now = Timestamp(seconds: issue + 60)!
+  static let now = make { try #require(Timestamp(seconds: issue + 60)) }
 
   static let verifier = NotificationVerifier(
     issuer: "https://appleid.apple.com", teams: [app: team, web: team, otherApp: otherTeam],
