@@ -46,7 +46,9 @@ struct Vault: Configurable {
     limits = settings.readEach("limits", room, named: "ROOM") { settings, path, _ in
       settings.read("\(path).most", .integer(0...9), "How many fit in.")
     }
-    options = settings.readProperties("options", isSecret: { $0.hasSuffix("password") }, "Somebody else's.")
+    options = settings.readProperties(
+      "options", isSecret: { $0.hasSuffix("password") },
+      fault: { name, _ in name == "bad" ? "no such property" : nil }, "Somebody else's.")
   }
 }
 

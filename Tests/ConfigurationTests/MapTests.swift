@@ -61,6 +61,7 @@ import Testing
   }
 
   @Test(arguments: [
+    ("{ a: b, bad: c }", "t.yaml:2: options.bad: no such property"),
     ("{ a: }", "t.yaml:2: options.a: expected text, found nothing"),
     ("{ a: { b: c } }", "t.yaml:2: options.a: expected text, found a group of settings"),
     ("{ a: [b] }", "t.yaml:2: options.a: expected text, found a list"),

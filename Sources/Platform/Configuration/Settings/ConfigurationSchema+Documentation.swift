@@ -6,7 +6,7 @@ extension ConfigurationSchema {
       let preset =
         switch setting.preset {
         case .required: "required"
-        case .none: ""
+        case .none, .value(""): ""
         case .value(let text): "`\(text)`"
         }
       let cells = ["`\(setting.path)`", "`\(setting.variable)`", setting.type, preset, setting.help]
@@ -30,7 +30,7 @@ extension ConfigurationSchema {
       let preset =
         switch setting.preset {
         case .required: "required"
-        case .none: "not set by default"
+        case .none, .value(""): "not set by default"
         case .value(let text): "default \(text)"
         }
       text += "  \(setting.path)\n      \(setting.help)\n      \(setting.variable); \(setting.type); \(preset)\n"

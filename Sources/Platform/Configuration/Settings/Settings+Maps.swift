@@ -56,9 +56,11 @@ extension Settings {
   /// Settings whose names belong to somebody else: they pass through under any name, as text.
   ///
   /// In a variable the name is in capitals, with `_` for its dots. Properties for which `isSecret` holds are secrets:
-  /// their variable holds the secret itself, and everywhere else stands the path of a file that holds it.
+  /// their variable holds the secret itself, and everywhere else stands the path of a file that holds it. `fault` says
+  /// what their owner has against a property, without showing a secret; nil if nothing.
   public mutating func readProperties(
-    _ path: String, isSecret: (_ name: String) -> Bool, _ help: String
+    _ path: String, isSecret: (_ name: String) -> Bool, fault: (_ name: String, _ value: String) -> String?,
+    _ help: String
   ) -> Properties {
     declare("\(path).{property}", "text", .none, help, isSecret: false, isProperties: true)
     if isDescribing { return Properties() }
@@ -67,13 +69,11 @@ extension Settings {
     }
     var properties = Properties()
     for (name, input) in inputs(at: path, isSecret: isSecret) {
-      if isSecret(name) {
-        if case .value(let secret) = parse(input, "\(path).\(name)", .secret) {
-          properties.set(name, secret.revealed, isSecret: true)
-        }
-      } else if case .value(let text) = parse(input, "\(path).\(name)", property) {
-        properties.set(name, text)
-      }
+      let full = "\(path).\(name)"
+      let value = isSecret(name) ? parse(input, full, .secret).value?.revealed : parse(input, full, property).value
+      guard let value else { continue }
+      if let reason = fault(name, value) { self.fault(input.origin, full, reason) }
+      properties.set(name, value, isSecret: isSecret(name))
     }
     return properties
   }

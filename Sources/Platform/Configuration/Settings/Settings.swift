@@ -48,8 +48,7 @@ public struct Settings {
   /// A setting that may be left out; the help says what happens then.
   public mutating func readIfPresent<Value>(_ path: String, _ type: SettingType<Value>, _ help: String) -> Value? {
     declare(path, type.name, .none, help, isSecret: type.isSecret)
-    guard case .value(let value) = resolve(path, type) else { return nil }
-    return value
+    return resolve(path, type).value
   }
 
   /// Says that a setting, well-formed as it is, does not go together with another one.
@@ -80,6 +79,8 @@ public struct Settings {
   enum Resolution<Value> {
     case absent, faulty
     case value(Value)
+
+    var value: Value? { if case .value(let value) = self { value } else { nil } }
   }
 
   mutating func resolve<Value>(_ path: String, _ type: SettingType<Value>) -> Resolution<Value> {
