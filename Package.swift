@@ -61,7 +61,7 @@ let package = Package(
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
     room("Domain", "AppleID", ["AccountEvents", "Cryptography", "JSON"]),
     room(
-      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
+      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
 
     // Tests
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),

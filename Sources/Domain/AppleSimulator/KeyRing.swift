@@ -4,11 +4,14 @@ package import Cryptography
 package struct KeyRing: Sendable {
   /// The keys in use, the oldest first.
   package private(set) var keys: [SigningKey]
+  /// The key of somebody who is not Apple, for the faults that need one.
+  let forger: RSAPrivateKey
   private var turn = 0
 
-  /// A ring of new keys. Takes about 50 ms a key.
+  /// A ring of `count` new keys. Takes about 50 ms a key, and one more.
   package init(generating count: Int) throws(CryptographyError) {
     precondition(count > 0, "Apple always has a key")
+    forger = try RSAPrivateKey(bitCount: 2048)
     keys = []
     for _ in 0..<count { keys.append(try SigningKey.generate()) }
   }

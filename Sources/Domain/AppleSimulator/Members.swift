@@ -1,3 +1,5 @@
+import JSON
+
 /// A JSON object that is being written: the members keep their order, and their values are JSON already.
 struct Members: Sendable {
   private var list: [(name: String, json: String)] = []
@@ -25,17 +27,5 @@ struct Members: Sendable {
   var json: String { "{" + list.map { "\(quoted($0.name)):\($0.json)" }.joined(separator: ",") + "}" }
 }
 
-/// The text as a JSON string (RFC 8259, section 7), escaped no more than it must be.
-func quoted(_ text: String) -> String {
-  var json = "\""
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"": json += "\\\""
-    case "\\": json += "\\\\"
-    case _ where scalar.value < 0x20:
-      json += "\\u00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16)
-    default: json.unicodeScalars.append(scalar)
-    }
-  }
-  return json + "\""
-}
+/// The text as a JSON string.
+func quoted(_ text: String) -> String { String(decoding: JSONValue.string(text).bytes, as: UTF8.self) }

@@ -6,6 +6,7 @@ extension SimulatedApple {
   /// What Apple answers, and what answers for the simulator itself below `/simulator/`.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     let path = request.path
+    if path.hasPrefix("/simulator/") { return await obey(request) }
     guard path == "/auth/keys" else { return .text("there is nothing at this path\n", status: 404) }
     guard request.hasMethod("GET") else {
       return HTTPResponse(status: 405, headers: [("Allow", "GET")])

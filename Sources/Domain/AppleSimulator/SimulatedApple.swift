@@ -23,21 +23,18 @@ package final class SimulatedApple {
 
   /// The keys of the day.
   package private(set) var ring: KeyRing
-  private let forger: RSAPrivateKey
   private let issuer: String
   private let clock: @Sendable () -> Timestamp
   private let client: HTTPClient
   private var lastEvent: Timestamp?
 
-  /// Makes the keys, which takes some 200 ms.
-  ///
   /// `issuer` is `AppleNotification.appleIssuer` unless the receiver was told otherwise. `trustAnchors` say whose
   /// certificates the receiver may have.
   package init(
-    issuer: String, trustAnchors: HTTPClientConfiguration.TrustAnchors, clock: @escaping @Sendable () -> Timestamp
-  ) throws(CryptographyError) {
-    ring = try KeyRing(generating: 3)
-    forger = try RSAPrivateKey(bitCount: 2048)
+    ring: KeyRing, issuer: String, trustAnchors: HTTPClientConfiguration.TrustAnchors,
+    clock: @escaping @Sendable () -> Timestamp
+  ) {
+    self.ring = ring
     (self.issuer, self.clock) = (issuer, clock)
     client = HTTPClient(
       HTTPClientConfiguration(
@@ -65,7 +62,7 @@ package final class SimulatedApple {
 
   /// The notification, signed with the next key.
   package func sign(_ notification: AppleNotification) throws(CryptographyError) -> SignedNotification {
-    try SignedNotification(notification, by: ring.next(), forger: forger)
+    try SignedNotification(notification, by: ring.next(), forger: ring.forger)
   }
 
   /// Delivers all of them, one after another, and returns when each was received or given up.

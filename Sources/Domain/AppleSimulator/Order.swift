@@ -1,0 +1,76 @@
+import HTTPClient
+import JSON
+
+/// What somebody tells the simulator to do, as the JSON body of a POST below `/simulator/`.
+///
+/// - `/simulator/notify`: `{"type":"consent-revoked","user":"ada","audience":"com.example.app","to":"https://…"}`,
+///   with `"faults":["expired"]`, `"copies":2` and `"attempts":5` where they are wanted.
+/// - `/simulator/keys`: `{"answer":"html","delay_ms":500}`, both as they are wanted.
+/// - `/simulator/keys/rotate`: `{}`.
+struct Order {
+  private var texts: [String: String] = [:]
+  private var numbers: [String: Int64] = [:]
+  private var faults: [String] = []
+
+  /// Takes the body apart. What a member may be is looked at when it is asked for.
+  init(_ body: RawSpan) throws(OrderRefusal) {
+    do throws(JSONError) {
+      self = try JSONReader.read(body, JSONLimits(bytes: 65_536, depth: 4, members: 16)) { reader throws(JSONError) in
+        var order = Order()
+        try reader.readObject { name, value throws(JSONError) in
+          switch name {
+          case "type", "user", "audience", "to", "answer": order.texts[name] = try value.readString()
+          case "copies", "attempts", "delay_ms": order.numbers[name] = try value.readInteger()
+          case "faults": try value.readArray { fault throws(JSONError) in order.faults.append(try fault.readString()) }
+          default: break
+          }
+        }
+        return order
+      }
+    } catch {
+      throw OrderRefusal(expected: "a JSON object with members of their kinds (\(error))")
+    }
+  }
+
+  private init() {}
+
+  /// The text of a member that must be there.
+  func text(_ name: String) throws(OrderRefusal) -> String {
+    guard let text = texts[name] else { throw OrderRefusal(expected: "\"\(name)\", a string") }
+    return text
+  }
+
+  /// The number of a member, or what holds without it.
+  func number(_ name: String, _ range: ClosedRange<Int64>, default number: Int64) throws(OrderRefusal) -> Int64 {
+    let number = numbers[name] ?? number
+    guard range.contains(number) else {
+      throw OrderRefusal(expected: "\"\(name)\", a number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+
+  /// The member as one of a closed list; nil where it is not there.
+  func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ name: String
+  ) throws(OrderRefusal) -> Choice? {
+    guard let text = texts[name] else { return nil }
+    return try Self.choice(text, of: name)
+  }
+
+  /// The faults that the member names.
+  func chosenFaults() throws(OrderRefusal) -> [Fault] {
+    var chosen: [Fault] = []
+    for fault in faults { chosen.append(try Self.choice(fault, of: "faults")) }
+    return chosen
+  }
+
+  private static func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ text: String, of name: String
+  ) throws(OrderRefusal) -> Choice {
+    guard let choice = Choice(rawValue: text) else {
+      let names = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+      throw OrderRefusal(expected: "\"\(name)\", of: \(names)")
+    }
+    return choice
+  }
+}
