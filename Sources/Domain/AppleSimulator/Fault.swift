@@ -1,4 +1,5 @@
-/// What can be unusual or wrong about a notification. The raw value is its name on the command line.
+/// What can be unusual or wrong about a notification. The raw value is its name on the command line; `summary` says what
+/// each does.
 package enum Fault: String, Sendable, CaseIterable {
   // Forms that Apple is known to use, or documents.
   case eventsObject = "events-object"
