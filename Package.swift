@@ -67,7 +67,10 @@ let package = Package(
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
       "AppleSimulatorTests",
-      ["AccountEvents", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"]),
+      [
+        "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer",
+        "TestSupport",
+      ]),
     .target(
       name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
