@@ -23,12 +23,11 @@ extension SimulatedApple {
         try await Loop.sleep(for: .seconds(3600))
         return HTTPResponse(status: 503)
       }
-      var headers = [("Content-Type", answer.type), ("Cache-Control", "no-store")]
-      if answer.status == 302 { headers.append(("Location", "/auth/keys")) }
-      return HTTPResponse(
-        status: answer.status, headers: headers.map { (name: $0.0, value: $0.1) },
-        body: .bytes([UInt8](answer.body.utf8)))
+      var headers = [(name: "Content-Type", value: answer.type), (name: "Cache-Control", value: "no-store")]
+      if answer.status == 302 { headers.append((name: "Location", value: "/auth/keys")) }
+      return HTTPResponse(status: answer.status, headers: headers, body: .bytes([UInt8](answer.body.utf8)))
     } catch {
+      // The server ends, or OpenSSL does not give a key's numbers: either way there is no answer to be had.
       return HTTPResponse(status: 503)
     }
   }
