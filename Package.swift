@@ -82,7 +82,7 @@ let package = Package(
     tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
-    tests("JSONTests", ["JSON"]),
+    tests("JSONTests", ["JSON", "TestSupport"]),
     tests("AppleIDTests", ["AccountEvents", "AppleID", "Cryptography", "JSON", "TestSupport"]),
   ]
 )

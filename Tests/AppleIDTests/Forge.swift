@@ -43,6 +43,8 @@ enum Forge {
       ["type": "consent-revoked", "sub": .string(subject), "event_time": .integer((issue - 29) * 1000 + 12)], changes)
   }
 
+  static func address(_ text: String) -> RelayAddress { make { try #require(RelayAddress(text)) } }
+
   static func text(_ value: JSONValue) -> String { String(decoding: value.bytes, as: UTF8.self) }
 
   /// A compact JWS of the given parts.
