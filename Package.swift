@@ -74,7 +74,7 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
-    tests("EventLoopTests", ["EventLoop"]),
+    tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),

@@ -5,10 +5,10 @@
 @Loop
 public final class Deadline {
   /// When it is due; `distantFuture` while nothing is awaited.
-  public private(set) var due = MonotonicTime.distantFuture
-  /// The moment under which the heap knows it; nil while it does not.
+  public fileprivate(set) var due = MonotonicTime.distantFuture
+  /// The moment under which the heap knows it, and where in the heap; nil while it does not.
   fileprivate var filed: MonotonicTime?
-  fileprivate var stamp: UInt64 = 0
+  fileprivate var position = 0
   private var action: (@Loop () -> Void)?
 
   /// A deadline that is not set. `action` is called on the loop, once each time that it becomes due.
@@ -18,107 +18,108 @@ public final class Deadline {
   public func onPass(_ action: @escaping @Loop () -> Void) { self.action = action }
 
   /// Moves the deadline to `time`, whether it was set or not.
-  public func set(_ time: MonotonicTime) {
-    due = time
-    if time == .distantFuture { return }
-    if let filed, filed <= time { return }
-    Loop.executor.engine.deadlines.file(self, at: time)
-  }
+  public func set(_ time: MonotonicTime) { Loop.executor.engine.deadlines.set(self, time) }
 
-  /// Takes it back: nothing is called.
+  /// Takes it back: nothing is called. Costs nothing, but the loop may hold the deadline until its moment.
   public func clear() { due = .distantFuture }
 
-  /// Forgets the action too, so that nothing is kept alive by it.
+  /// Takes it back for good: the loop lets go of it, and it of its action.
   public func invalidate() {
     clear()
+    if filed != nil { Loop.executor.engine.deadlines.remove(self) }
     action = nil
   }
 
   func pass() {
+    guard due != .distantFuture else { return }
     due = .distantFuture
     action?()
   }
 }
 
-/// The loop's deadlines, earliest first.
+/// The loop's deadlines, earliest first: a binary heap whose members know their place.
 struct DeadlineHeap {
   private struct Entry {
-    let time: MonotonicTime
-    let stamp: UInt64
+    var time: MonotonicTime
     let deadline: Deadline
   }
 
   private var entries: [Entry] = []
-  private var stamps: UInt64 = 0
+
+  var count: Int { entries.count }
 
   var next: MonotonicTime? { entries.first?.time }
 
   @Loop
-  mutating func file(_ deadline: Deadline, at time: MonotonicTime) {
-    stamps &+= 1
-    deadline.stamp = stamps  // an earlier entry of the same deadline is void from here on
-    deadline.filed = time
-    entries.append(Entry(time: time, stamp: stamps, deadline: deadline))
-    siftUp(entries.count - 1)
-    if entries.count > 64, entries.count & (entries.count - 1) == 0 { dropVoid() }
+  mutating func set(_ deadline: Deadline, _ time: MonotonicTime) {
+    deadline.due = time
+    if time == .distantFuture { return }
+    let entry = Entry(time: time, deadline: deadline)
+    if let filed = deadline.filed {
+      if time < filed { siftUp(deadline.position, entry) }
+    } else {
+      entries.append(entry)
+      siftUp(entries.count - 1, entry)
+    }
   }
 
-  /// Takes the first deadline that has passed; those that moved later meanwhile are filed anew.
+  @Loop
+  mutating func remove(_ deadline: Deadline) {
+    deadline.filed = nil
+    let last = entries.removeLast()
+    guard last.deadline !== deadline else { return }
+    let gap = deadline.position
+    if last.time < entries[gap].time { siftUp(gap, last) } else { siftDown(gap, last) }
+  }
+
+  /// Takes out a deadline whose moment in the heap has passed; those that moved later meanwhile sink to where they
+  /// belong. One that was cleared comes out like the others: it must not be released while the heap is being changed.
   @Loop
   mutating func popPassed(_ now: MonotonicTime) -> Deadline? {
     while let first = entries.first, first.time <= now {
-      removeFirst()
-      let deadline = first.deadline
-      guard deadline.stamp == first.stamp else { continue }
-      deadline.filed = nil
-      if deadline.due == .distantFuture { continue }
-      if deadline.due > now {
-        file(deadline, at: deadline.due)
-        continue
+      let due = first.deadline.due
+      if due == first.time || due == .distantFuture {
+        remove(first.deadline)
+        return first.deadline
       }
-      return deadline
+      siftDown(0, Entry(time: due, deadline: first.deadline))
     }
     return nil
   }
 
-  /// Entries whose deadline moved to an earlier moment stay behind: they go when the heap has doubled.
+  /// Puts `entry` into the place that is free, or above it.
   @Loop
-  private mutating func dropVoid() {
-    let kept = entries.filter { $0.deadline.stamp == $0.stamp && $0.deadline.due != .distantFuture }
-    for entry in entries where entry.deadline.stamp == entry.stamp && entry.deadline.due == .distantFuture {
-      entry.deadline.filed = nil
+  private mutating func siftUp(_ start: Int, _ entry: Entry) {
+    var gap = start
+    while gap > 0 {
+      let parent = (gap - 1) / 2
+      guard entry.time < entries[parent].time else { break }
+      place(entries[parent], gap)
+      gap = parent
     }
-    entries = []
-    entries.reserveCapacity(kept.count)
-    for entry in kept {
-      entries.append(entry)
-      siftUp(entries.count - 1)
-    }
+    place(entry, gap)
   }
 
-  private mutating func removeFirst() {
-    let last = entries.removeLast()
-    guard !entries.isEmpty else { return }
-    entries[0] = last
-    var parent = 0
+  /// Puts `entry` into the place that is free, or below it.
+  @Loop
+  private mutating func siftDown(_ start: Int, _ entry: Entry) {
+    var gap = start
     while true {
-      var child = 2 * parent + 1
-      guard child < entries.count else { return }
+      var child = 2 * gap + 1
+      guard child < entries.count else { break }
       if child + 1 < entries.count, entries[child + 1].time < entries[child].time { child += 1 }
-      guard entries[child].time < entries[parent].time else { return }
-      entries.swapAt(child, parent)
-      parent = child
+      guard entries[child].time < entry.time else { break }
+      place(entries[child], gap)
+      gap = child
     }
+    place(entry, gap)
   }
 
-  private mutating func siftUp(_ start: Int) {
-    var child = start
-    while child > 0 {
-      let parent = (child - 1) / 2
-      guard entries[child].time < entries[parent].time else { return }
-      entries.swapAt(child, parent)
-      child = parent
-    }
+  @Loop
+  private mutating func place(_ entry: Entry, _ position: Int) {
+    entries[position] = entry
+    entry.deadline.filed = entry.time
+    entry.deadline.position = position
   }
 }
 

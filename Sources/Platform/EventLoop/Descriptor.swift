@@ -3,7 +3,8 @@ import Glibc
 /// A non-blocking file descriptor, registered once with the loop, edge-triggered for both directions.
 ///
 /// The pattern: try the system call first; when it says `EAGAIN`, call `clearReadable()` (or `clearWritable()`) and
-/// wait with `untilReadable()`. At most one task waits for each direction.
+/// wait with `untilReadable()`. At most one task waits for each direction. A socket that connects is given to it after
+/// connect(2): before, the kernel calls it hung up.
 @Loop
 @safe public final class Descriptor: ReadinessHandler {
   /// Why a wait ended.
@@ -19,9 +20,13 @@ import Glibc
   private var registration: Registration?
   private var isReadable = true
   private var isWritable = true
-  private var isInterrupted = false
-  @safe private var reader: UnsafeContinuation<Wake, Never>?
-  @safe private var writer: UnsafeContinuation<Wake, Never>?
+  /// The peer sends nothing more. The kernel says so once, maybe in the same event as the last data: from then on the
+  /// descriptor stays readable, so that whoever read only the data comes back for the end.
+  private var hasEnded = false
+  /// Whether waits end with `.interrupted` instead of waiting.
+  public private(set) var isInterrupted = false
+  @safe private var reader: UnsafeContinuation<Void, Never>?
+  @safe private var writer: UnsafeContinuation<Void, Never>?
 
   /// Takes the descriptor over and registers it. On failure it is closed.
   public init(owning number: CInt) throws(SystemError) {
@@ -35,43 +40,47 @@ import Glibc
     }
   }
 
+  /// Whether `number` is still this descriptor's. Once closed, the kernel may have given the number to another.
+  public var isOpen: Bool { registration != nil }
+
   /// Says that a read would have blocked: the next `untilReadable` waits.
-  public func clearReadable() { isReadable = false }
+  public func clearReadable() { isReadable = hasEnded }
 
   /// Says that a write would have blocked: the next `untilWritable` waits.
   public func clearWritable() { isWritable = false }
 
   /// Suspends until there may be something to read since the last `clearReadable`.
   public func untilReadable() async -> Wake {
-    if isInterrupted { return .interrupted }
-    if isReadable { return .ready }
-    return await unsafe withUnsafeContinuation { continuation in
-      // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
-      if isInterrupted || isReadable {
-        return unsafe continuation.resume(returning: isInterrupted ? .interrupted : .ready)
+    if !isReadable, !isInterrupted {
+      await unsafe withUnsafeContinuation { continuation in
+        // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
+        if isReadable || isInterrupted { return unsafe continuation.resume() }
+        precondition(unsafe reader == nil, "two tasks wait for one descriptor")
+        unsafe reader = continuation
       }
-      precondition(unsafe reader == nil, "two tasks wait for one descriptor")
-      unsafe reader = continuation
     }
+    // Asked after the wait, not when it ended: between the two somebody may have interrupted, or closed the number.
+    return isInterrupted ? .interrupted : .ready
   }
 
   /// Suspends until there may be room to write since the last `clearWritable`.
   public func untilWritable() async -> Wake {
-    if isInterrupted { return .interrupted }
-    if isWritable { return .ready }
-    return await unsafe withUnsafeContinuation { continuation in
-      if isInterrupted || isWritable {
-        return unsafe continuation.resume(returning: isInterrupted ? .interrupted : .ready)
+    if !isWritable, !isInterrupted {
+      await unsafe withUnsafeContinuation { continuation in
+        // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
+        if isWritable || isInterrupted { return unsafe continuation.resume() }
+        precondition(unsafe writer == nil, "two tasks wait for one descriptor")
+        unsafe writer = continuation
       }
-      precondition(unsafe writer == nil, "two tasks wait for one descriptor")
-      unsafe writer = continuation
     }
+    // Asked after the wait, not when it ended: between the two somebody may have interrupted, or closed the number.
+    return isInterrupted ? .interrupted : .ready
   }
 
   /// Ends all waits, now and from here on, with `.interrupted`: for deadlines and shutdown.
   public func interrupt() {
     isInterrupted = true
-    resume(.interrupted, reading: true, writing: true)
+    resume(reading: true, writing: true)
   }
 
   /// Lets the descriptor be waited for again after `interrupt`.
@@ -86,24 +95,24 @@ import Glibc
     interrupt()
   }
 
-  /// Called by the loop.
-  public func ready(_ readiness: Readiness) {
+  func ready(_ readiness: Readiness) {
     let broken = !readiness.isDisjoint(with: .hangup)
     let reading = broken || !readiness.isDisjoint(with: .readable)
     let writing = broken || !readiness.isDisjoint(with: .writable)
+    if !readiness.isDisjoint(with: .ended) { hasEnded = true }
     if reading { isReadable = true }
     if writing { isWritable = true }
-    resume(.ready, reading: reading, writing: writing)
+    resume(reading: reading, writing: writing)
   }
 
-  private func resume(_ wake: Wake, reading: Bool, writing: Bool) {
+  private func resume(reading: Bool, writing: Bool) {
     if reading, let waiting = reader {
       reader = nil
-      unsafe waiting.resume(returning: wake)
+      unsafe waiting.resume()
     }
     if writing, let waiting = writer {
       writer = nil
-      unsafe waiting.resume(returning: wake)
+      unsafe waiting.resume()
     }
   }
 }
@@ -143,6 +152,5 @@ public final class WatchedDescriptor: ReadinessHandler {
     Loop.executor.engine.remove(registration)
   }
 
-  /// Called by the loop.
-  public func ready(_ readiness: Readiness) { action(readiness) }
+  func ready(_ readiness: Readiness) { action(readiness) }
 }

@@ -15,24 +15,26 @@ public struct Readiness: OptionSet, Sendable {
   public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
   /// Both sides are closed, or the descriptor is broken.
   public static let hangup = Readiness(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+  /// The other side sends nothing more: what is left to read is followed by the end.
+  static let ended = Readiness(rawValue: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue)
 }
 
 /// Something that is told when its descriptor is ready.
 @Loop
-public protocol ReadinessHandler: AnyObject {
+protocol ReadinessHandler: AnyObject {
   /// Called on the loop, between jobs. It must not block, and it may remove its own registration.
   func ready(_ readiness: Readiness)
 }
 
 /// A descriptor's place in the loop, valid until it is removed.
-public struct Registration: Sendable {
+struct Registration: Sendable {
   let slot: UInt32
   let generation: UInt32
   let descriptor: CInt
 }
 
 /// How a descriptor is watched.
-public enum Trigger: Sendable {
+enum Trigger: Sendable {
   /// Told once for each change: the handler reads and writes until the kernel says that it would block.
   case edge
   /// Told for as long as it holds: for libraries that do not read until the kernel says that it would block.
@@ -54,6 +56,7 @@ public enum Trigger: Sendable {
   private var slots: [Slot] = []
   private var free: [UInt32] = []
   @safe private let events: UnsafeMutablePointer<epoll_event>
+  var waitingForTurn: [CheckedContinuation<Void, Never>] = []
   var deadlines = DeadlineHeap()
   var now = MonotonicTime.now
   var wasWoken = false
@@ -126,6 +129,7 @@ public enum Trigger: Sendable {
   /// Waits for the kernel (not at all if there is work already), then tells handlers and fires what is due.
   @Loop
   func poll(block: Bool) {
+    let block = block && waitingForTurn.isEmpty
     var count = unsafe epoll_wait(epoll, events, CInt(Self.batch), block ? patience() : 0)
     now = .now
     if count < 0 { count = 0 }  // EINTR: nothing else can go wrong with these arguments
@@ -141,8 +145,14 @@ public enum Trigger: Sendable {
       guard slots[slot].generation == UInt32(truncatingIfNeeded: mark >> 32) else { continue }
       slots[slot].handler?.ready(Readiness(rawValue: unsafe clinux_event_mask(events + index)))
     }
-    // One at a time: an action may set and clear deadlines.
-    while let passed = deadlines.popPassed(now) { passed.pass() }
+    // One at a time: an action may set and clear deadlines. And no more than there are: one that sets itself anew to a
+    // moment that has passed must not keep the loop here.
+    for _ in 0..<deadlines.count {
+      guard let passed = deadlines.popPassed(now) else { break }
+      passed.pass()
+    }
+    for waiting in waitingForTurn { waiting.resume() }
+    waitingForTurn.removeAll(keepingCapacity: true)
   }
 
   /// How long epoll may wait, in milliseconds, rounded up so that a deadline is due when it returns.

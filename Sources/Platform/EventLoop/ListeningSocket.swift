@@ -18,6 +18,9 @@ public final class ListeningSocket {
   /// Where it listens; the port is the real one even where 0 was asked for.
   public nonisolated let address: SocketAddress
   private let descriptor: Descriptor
+  private var burst = 0
+
+  private static let fairShare = 16
 
   /// Binds and listens. `sharingPort` lets several processes listen on one port (SO_REUSEPORT).
   public init(_ wanted: SocketAddress, backlog: CInt = 1024, sharingPort: Bool = false) throws(SystemError) {
@@ -42,7 +45,14 @@ public final class ListeningSocket {
   /// The next connection; nil after `close`. Throws when the system refuses one: out of descriptors, mostly; the
   /// caller waits a little before it asks again.
   public func accept() async throws(SystemError) -> Accepted? {
-    while true {
+    while descriptor.isOpen {
+      if burst == Self.fairShare {
+        // A flood of connections must not keep the loop from those that are being served.
+        burst = 0
+        await Loop.nextTurn()
+        continue
+      }
+      burst += 1
       var storage = sockaddr_storage()
       let number = unsafe clinux_accept(descriptor.number, &storage)
       if number >= 0 {
@@ -54,20 +64,22 @@ public final class ListeningSocket {
       }
       switch errno {
       case EAGAIN:
+        burst = 0
         descriptor.clearReadable()
         guard await descriptor.untilReadable() == .ready else { return nil }
       case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
         continue  // a connection that died before it was accepted: accept(2) says to try again
-      case EBADF:
-        return nil
       default:
         throw .current
       }
     }
+    return nil
   }
 
   /// Stops listening: `accept` returns nil, and the system refuses new connections.
   public func close() { descriptor.close() }
+
+  isolated deinit { descriptor.close() }
 
   private nonisolated static func set(_ number: CInt, _ level: CInt, _ option: CInt, _ value: CInt) {
     var value = value

@@ -29,6 +29,14 @@ public actor Loop {
   /// The moment at which the current turn of the loop began: the same for everything that runs in the turn.
   @Loop public static var now: MonotonicTime { executor.engine.now }
 
+  /// Suspends until the loop has turned: whatever else is ready goes first, and what the kernel has to report.
+  ///
+  /// Not `Task.yield`, which leaves the thread and comes back where the task does not prefer the loop's executor.
+  @Loop
+  public static func nextTurn() async {
+    await withCheckedContinuation { executor.engine.waitingForTurn.append($0) }
+  }
+
   /// Makes the calling thread the loop's, runs `body` on it and everything that waits there, and returns what `body`
   /// returned. For `main`, once, before anything else used the loop.
   public nonisolated static func run(_ body: @escaping @Loop @Sendable () async -> Int32) -> Int32 {
@@ -52,8 +60,8 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
   // @unchecked: `engine` and `local` are touched by the loop's thread alone (checked by `checkIsolated`), the rest is
   // behind `inbox` or atomic.
   let engine = Engine()
-  private var local = JobQueue()
-  private let inbox = Mutex(JobQueue())
+  private var local: [UnownedJob] = []
+  private let inbox = Mutex<[UnownedJob]>([])
   private let thread = Atomic<UInt64>(0)
   private let started = Mutex(false)
 
@@ -123,45 +131,22 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
   private func turn(while goOn: () -> Bool) {
     let serial = unsafe asUnownedSerialExecutor()
     let task = unsafe asUnownedTaskExecutor()
+    var round: [UnownedJob] = []
+    engine.now = .now
     while goOn() {
       // Only what was queued when the round began: a job that queues itself again cannot starve the sockets.
-      var round = local.count
-      while round > 0, let job = local.popFirst() {
-        unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task)
-        round -= 1
-      }
+      swap(&round, &local)
+      for job in round { unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
+      round.removeAll(keepingCapacity: true)
       if !goOn() { return }
       Loop.assumeIsolated { engine.poll(block: local.isEmpty) }
       if engine.wasWoken {
         engine.wasWoken = false
-        inbox.withLock { $0.drain(into: &local) }
+        inbox.withLock { jobs in
+          local.append(contentsOf: jobs)
+          jobs.removeAll(keepingCapacity: true)
+        }
       }
     }
-  }
-}
-
-/// A queue of jobs: appended at one end, taken at the other; its storage is kept for the next round.
-struct JobQueue {
-  private var jobs: [UnownedJob] = []
-  private var head = 0
-
-  var isEmpty: Bool { head == jobs.count }
-  var count: Int { jobs.count - head }
-
-  mutating func append(_ job: UnownedJob) { jobs.append(job) }
-
-  mutating func popFirst() -> UnownedJob? {
-    guard head < jobs.count else { return nil }
-    let job = jobs[head]
-    head += 1
-    if head == jobs.count {
-      jobs.removeAll(keepingCapacity: true)
-      head = 0
-    }
-    return job
-  }
-
-  mutating func drain(into other: inout JobQueue) {
-    while let job = popFirst() { other.append(job) }
   }
 }

@@ -36,6 +36,8 @@ public final class Signals {
   /// Ends `next` with nil.
   public func close() { descriptor.close() }
 
+  isolated deinit { descriptor.close() }
+
   private nonisolated static func set(_ signals: [CInt]) -> sigset_t {
     var set = sigset_t()
     unsafe sigemptyset(&set)

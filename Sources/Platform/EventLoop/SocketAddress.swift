@@ -1,5 +1,4 @@
-import CLinux
-import Glibc
+package import Glibc
 
 /// An IP address and a port: `127.0.0.1:8443`, `[::1]:8443`.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
@@ -33,7 +32,10 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
   /// Reads `a.b.c.d:port` or `[ipv6]:port`; nil if it is neither. Names are not looked up.
   public init?(_ text: String) {
-    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    // The digits by hand, because `UInt16` takes "+80" too; and no NUL, at which inet_pton would stop reading.
+    guard let colon = text.lastIndex(of: ":"), !text.utf8.contains(0) else { return nil }
+    let digits = text[text.index(after: colon)...]
+    guard digits.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }), let port = UInt16(digits) else { return nil }
     var host = text[..<colon]
     if host.hasPrefix("["), host.hasSuffix("]") {
       host = host.dropFirst().dropLast()
@@ -60,7 +62,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Takes over what accept(2) or getsockname(2) filled in; nil for another family.
-  init?(_ storage: sockaddr_storage) {
+  package init?(_ storage: sockaddr_storage) {
     let address: SocketAddress? = unsafe withUnsafeBytes(of: storage) { raw -> SocketAddress? in
       switch CInt(storage.ss_family) {
       case AF_INET:
@@ -77,7 +79,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Calls `body` with the address in the form that bind(2) and connect(2) want.
-  func withSystemAddress<Value>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+  package func withSystemAddress<Value>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
     if isIPv4 {
       var ip = sockaddr_in()
       ip.sin_family = sa_family_t(AF_INET)
