@@ -62,8 +62,15 @@ let package = Package(
     room("Domain", "AppleID", ["AccountEvents", "Cryptography", "JSON"]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
+      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
+    room(
+      "Domain", "AccountServices",
+      ["AccountEvents", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
 
     // Tests
+    tests(
+      "AccountServicesTests",
+      ["AccountEvents", "AccountServices", "Configuration", "EventLoop", "HTTPServer", "Telemetry", "TestSupport"]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
       "AppleSimulatorTests",

@@ -1,7 +1,7 @@
 import Configuration
 import Testing
 
-private struct Send: Command, Equatable {
+struct Send: Command, Equatable {
   static let name = "send"
   static let summary = "Sends something somewhere."
   static let details = "More can be said.\n"
@@ -29,7 +29,7 @@ private struct Send: Command, Equatable {
   func run() async -> ExitCode { count == 9 ? .failure : .success }
 }
 
-private struct Check: Command {
+struct Check: Command {
   static let name = "box check"
   static let summary = "Checks the box."
   static let examples = [CommandExample("post box check", "It.")]

@@ -70,4 +70,19 @@ import Testing
     let file = "limits: { A: { most: 1 } }\noptions: \(options)"
     #expect(vaultSchema.faults(Vault.self, file: file) == [fault])
   }
+
+  @Test func namesThePropertiesThatAreMissing() {
+    struct Client: Configurable {
+      init(reading settings: inout Settings) {
+        _ = settings.readProperties(
+          "client", required: ["a.b", "c"], isSecret: { _ in false }, fault: { _, _ in nil }, "Somebody else's.")
+      }
+    }
+    let schema = ConfigurationSchema(prefix: "TEST", defaultFile: "/nonexistent/test.yaml").adding("c", Client.self)
+    #expect(
+      schema.faults(Client.self, file: "client: { c: }") == [
+        "t.yaml:1: client.c: expected text, found nothing",
+        "client.a.b: missing; set it in t.yaml or as TEST_CLIENT_A_B",
+      ])
+  }
 }

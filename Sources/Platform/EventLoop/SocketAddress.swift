@@ -23,6 +23,11 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     isIPv4 ? (bytes.low >> 24) & 0xff == 127 : bytes.high == 0 && bytes.low == 1
   }
 
+  /// Every IPv4 address of this machine, to listen on.
+  public static func any(port: UInt16) -> SocketAddress {
+    SocketAddress(bytes: InlineAddress(high: 0, low: 0xffff_0000_0000), port: port)
+  }
+
   /// Loopback over IPv4 with the given port.
   public static func loopback(port: UInt16) -> SocketAddress {
     SocketAddress(bytes: InlineAddress(high: 0, low: 0xffff_7f00_0001), port: port)

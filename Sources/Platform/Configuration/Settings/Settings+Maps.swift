@@ -57,25 +57,34 @@ extension Settings {
   ///
   /// In a variable the name is in capitals, with `_` for its dots. Properties for which `isSecret` holds are secrets:
   /// their variable holds the secret itself, and everywhere else stands the path of a file that holds it. `fault` says
-  /// what their owner has against a property, without showing a secret; nil if nothing.
+  /// what their owner has against a property, without showing a secret; nil if nothing. The
+  /// `required` ones must be set.
   public mutating func readProperties(
-    _ path: String, isSecret: (_ name: String) -> Bool, fault: (_ name: String, _ value: String) -> String?,
-    _ help: String
+    _ path: String, required: [String] = [], isSecret: (_ name: String) -> Bool,
+    fault: (_ name: String, _ value: String) -> String?, _ help: String
   ) -> Properties {
     declare("\(path).{property}", "text", .none, help, isSecret: false, isProperties: true)
     if isDescribing { return Properties() }
-    for variable in values.environment.keys.sorted() where variable.hasPrefix(values.variable(of: path) + "_") {
-      refuseBoth(variable, path)
-    }
     var properties = Properties()
-    for (name, input) in inputs(at: path, isSecret: isSecret) {
+    let inputs = inputs(at: path, isSecret: isSecret)
+    for (name, input) in inputs {
       let full = "\(path).\(name)"
+      if isSecret(name) { refuseBoth(variable(of: name, at: path), full) }
       let value = isSecret(name) ? parse(input, full, .secret).value?.revealed : parse(input, full, property).value
       guard let value else { continue }
       if let reason = fault(name, value) { self.fault(input.origin, full, reason) }
       properties.set(name, value, isSecret: isSecret(name))
     }
+    for name in required where !inputs.contains(where: { $0.name == name }) {
+      let place = "set it in \(values.fileName) or as \(variable(of: name, at: path))"
+      self.fault(.preset, "\(path).\(name)", "missing; \(place)")
+    }
     return properties
+  }
+
+  /// `bootstrap.servers` under `kafka` → `SIWA_KAFKA_BOOTSTRAP_SERVERS`.
+  private func variable(of name: String, at path: String) -> String {
+    values.variable(of: path) + "_" + name.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
   }
 
   /// Each property with its value from the strongest source, in the order of the file, then of their names.

@@ -54,7 +54,17 @@ public struct Settings {
   /// Says that a setting, well-formed as it is, does not go together with another one.
   public mutating func refuse(_ path: String, _ message: String) {
     if isDescribing { return }
-    fault(resolved.last { $0.path == path }?.origin ?? .preset, path, message)
+    fault(origin(of: path), path, message)
+  }
+
+  /// Says of a setting that works what its user may not have meant.
+  public mutating func warn(_ path: String, _ message: String) {
+    if isDescribing { return }
+    warnings.append(ConfigurationFault(origin: origin(of: path), setting: path, message: message))
+  }
+
+  private func origin(of path: String) -> SettingOrigin {
+    resolved.last { $0.path == path }?.origin ?? .preset
   }
 
   mutating func declare(

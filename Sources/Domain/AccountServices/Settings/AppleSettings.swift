@@ -1,0 +1,78 @@
+package import Configuration
+
+/// Where Apple is, and how far it is trusted: all of it can be somebody else's in a rehearsal.
+package struct AppleSettings: Configurable, Equatable {
+  /// The way to Apple.
+  package enum Proxy: String, CaseIterable, Sendable {
+    /// Straight to it.
+    case none
+    /// As the variables `https_proxy` and `no_proxy` say.
+    case environment
+  }
+
+  /// Who must have issued what is believed.
+  package var issuer: String
+  /// Where the keys are fetched.
+  package var keysURL: String
+  /// Where the keys are kept, so that a restart while Apple is down still verifies.
+  package var keysFile: String
+  /// How long keys are used before newer ones are asked for.
+  package var keysRefresh: Duration
+  /// How long keys are used while newer ones cannot be had.
+  package var keysLifetime: Duration
+  /// How long Apple is not asked again after it was asked.
+  package var keysPause: Duration
+  /// How long one request to Apple may take.
+  package var deadline: Duration
+  /// How far Apple's clock and ours may lie apart.
+  package var clockTolerance: Duration
+  /// A PEM file with those who may vouch for Apple besides the authorities of the operating system.
+  package var trustedCA: String?
+  /// The way to Apple.
+  package var proxy: Proxy
+
+  /// Everything said, nothing assumed.
+  package init(
+    issuer: String, keysURL: String, keysFile: String, keysRefresh: Duration, keysLifetime: Duration,
+    keysPause: Duration, deadline: Duration, clockTolerance: Duration, trustedCA: String?, proxy: Proxy
+  ) {
+    (self.issuer, self.keysURL, self.keysFile) = (issuer, keysURL, keysFile)
+    (self.keysRefresh, self.keysLifetime, self.keysPause) = (keysRefresh, keysLifetime, keysPause)
+    (self.deadline, self.clockTolerance, self.trustedCA, self.proxy) = (deadline, clockTolerance, trustedCA, proxy)
+  }
+
+  /// Reads `apple`.
+  package init(reading settings: inout Settings) {
+    issuer = settings.read(
+      "apple.issuer", .text(1...255), default: "https://appleid.apple.com", "Who must have issued a notification.")
+    keysURL = settings.read(
+      "apple.keys", .url, default: "https://appleid.apple.com/auth/keys", "Where Apple's public keys are fetched.")
+    keysFile = settings.read(
+      "apple.keys-file", .path, default: "/var/lib/siwa/apple-keys.json",
+      "Where the keys are kept, so that a restart while Apple is down still verifies.")
+    keysRefresh = settings.read(
+      "apple.keys-refresh", .duration(.seconds(60) ... .seconds(86_400)), default: .seconds(3600),
+      "How old the keys get before newer ones are asked for.")
+    keysLifetime = settings.read(
+      "apple.keys-lifetime", .duration(.seconds(3600) ... .seconds(90 * 86_400)), default: .seconds(30 * 86_400),
+      "How old the keys may be while newer ones cannot be had; then notifications wait at Apple (503).")
+    keysPause = settings.read(
+      "apple.keys-pause", .duration(.seconds(1) ... .seconds(3600)), default: .seconds(30),
+      "How long Apple is not asked again, whatever keys are named to us.")
+    deadline = settings.read(
+      "apple.deadline", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
+      "How long one request to Apple may take.")
+    clockTolerance = settings.read(
+      "apple.clock-tolerance", .duration(.zero ... .seconds(600)), default: .seconds(60),
+      "How far Apple's clock and ours may lie apart.")
+    trustedCA = settings.readIfPresent(
+      "apple.trusted-ca", .file(),
+      "PEM file of authorities to trust beside the operating system's: for a rehearsal, where somebody plays Apple.")
+    proxy = settings.read(
+      "apple.proxy", .choice(Proxy.self), default: .none,
+      "The way to Apple: straight, or as the variables https_proxy and no_proxy say.")
+    if keysLifetime < keysRefresh {
+      settings.refuse("apple.keys-lifetime", "expected at least apple.keys-refresh")
+    }
+  }
+}

@@ -1,0 +1,51 @@
+package import Configuration
+
+/// `siwa config check`: whether the programs would start, and with what.
+package struct ConfigurationCheck: Command {
+  package static let name = "config check"
+  package static let summary = "Says what each program would use, and from where; and all that is wrong with it."
+  package static let details = "Exit code 1 if a program would not start. Secrets are never shown.\n"
+  package static let examples = [
+    CommandExample("siwa config check", "Checks /etc/siwa/siwa.yaml and the environment."),
+    CommandExample(
+      "siwa config check --config deploy/siwa.yaml --program siwa-ingress", "Checks a file for one of the programs."),
+  ]
+
+  private let options: ConfigurationOptions
+  private let programs: [String]
+
+  package init(reading arguments: inout CommandArguments) {
+    options = ConfigurationOptions(reading: &arguments)
+    programs = arguments.readAll("--program", "NAME", .program, "Only this program; may be repeated.")
+  }
+
+  package func run() async -> ExitCode {
+    let sources = options.sources(environment: ConfigurationSources.processEnvironment)
+    let report = ConfigurationSchema.siwa.check(sources, programs: programs)
+    print(report, terminator: "")
+    return report.isUsable ? .success : .failure
+  }
+}
+
+/// `siwa config list`: every setting there is.
+package struct ConfigurationList: Command {
+  package static let name = "config list"
+  package static let summary = "Lists every setting, as the Markdown table of the README."
+  package static let examples = [CommandExample("siwa config list", "What can be set, its default, and what it means.")]
+
+  package init(reading arguments: inout CommandArguments) {}
+
+  package func run() async -> ExitCode {
+    print(ConfigurationSchema.siwa.markdownTable, terminator: "")
+    return .success
+  }
+}
+
+extension SettingType where Value == String {
+  fileprivate static var program: SettingType {
+    let names = ConfigurationSchema.siwa.programs.map(\.name)
+    return SettingType(
+      "program", expected: names.joined(separator: ", "), placeholder: "", show: { $0 },
+      parse: { names.contains($0) ? $0 : nil })
+  }
+}

@@ -1,0 +1,7 @@
+package import Configuration
+
+extension ConfigurationSchema {
+  /// All settings of all programs of the house.
+  package static let siwa = ConfigurationSchema(prefix: "SIWA", defaultFile: "/etc/siwa/siwa.yaml")
+    .adding("siwa-ingress", IngressConfiguration.self)
+}

@@ -1,0 +1,52 @@
+import AccountServices
+import Configuration
+import TestSupport
+import Testing
+
+/// What is said about the settings must be what the settings are.
+@Suite struct DocumentationTests {
+  private let directory = TemporaryDirectory()
+  private let schema = ConfigurationSchema.siwa
+
+  /// The report on deploy/siwa.yaml, changed, in a place where the files that it names exist.
+  private func check(_ change: (Substring) -> String) throws -> ConfigurationReport {
+    let example = String(decoding: try Repository.bytes("deploy/siwa.yaml"), as: UTF8.self)
+    for file in ["fullchain.pem", "key.pem", "rehearsal-ca.pem"] { _ = directory.write(file, "") }
+    _ = directory.write("kafka-password", "secret")
+    let lines = example.split(separator: "\n", omittingEmptySubsequences: false).map(change)
+    let text = lines.joined(separator: "\n").split(separator: "tls/", omittingEmptySubsequences: false).joined()
+    return schema.check(ConfigurationSources(file: directory.write("siwa.yaml", text)))
+  }
+
+  @Test func theExampleIsWithoutFaults() throws {
+    let report = try check { String($0) }
+    #expect(report.isUsable, "\(report)")
+    #expect(report.programs.flatMap(\.warnings) == [])
+  }
+
+  @Test func theExampleHasEverySettingWithItsDefault() throws {
+    // Prose has a space after its #.
+    let report = try check { line in
+      let parts = line.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+      let isSetting = parts.count == 2 && parts[0].allSatisfy { $0 == " " } && parts[1].first?.isLetter == true
+      return isSetting ? String(parts[0] + parts[1]) : String(line)
+    }
+    #expect(report.isUsable, "\(report)")
+    let values = Dictionary(
+      report.programs.flatMap(\.settings).map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+    for declaration in schema.declarations where !declaration.path.contains("{") {
+      let value = try #require(values[declaration.path], "\(declaration.path) is missing")
+      #expect(value.origin != .preset, "\(declaration.path) is missing")
+      if case .value(let preset) = declaration.preset { #expect(value.value == preset) }
+    }
+  }
+
+  /// README.md shows the table between two comments; `siwa config list` prints it.
+  @Test func theReadmeHasTheTableOfTheSettings() throws {
+    guard let bytes = try? Repository.bytes("README.md") else { return }
+    let readme = String(decoding: bytes, as: UTF8.self)
+    let parts = readme.split(separator: "<!-- settings -->\n", omittingEmptySubsequences: false)
+    try #require(parts.count == 3, "the table stands between two lines <!-- settings -->")
+    #expect(parts[1] == schema.markdownTable)
+  }
+}

@@ -1,0 +1,114 @@
+import AccountEvents
+import AccountServices
+import Configuration
+import EventLoop
+import HTTPServer
+import Telemetry
+import TestSupport
+import Testing
+
+@Suite struct SettingsTests {
+  private let directory = TemporaryDirectory()
+  private let schema = ConfigurationSchema.siwa
+
+  /// A configuration that works, but for `changes`.
+  private func faults(_ changes: [String: String], without missing: [String] = []) -> [String] {
+    do {
+      _ = try schema.load(IngressConfiguration.self, from: sources(changes, without: missing))
+      return []
+    } catch {
+      return error.description.split(separator: "\n").map(String.init)
+    }
+  }
+
+  private func sources(_ changes: [String: String] = [:], without missing: [String] = []) -> ConfigurationSources {
+    var environment = [
+      "SIWA_TEAMS_A1B2C3D4E5_AUDIENCES": "com.example.app,com.example.web",
+      "SIWA_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092",
+      "SIWA_INGRESS_CERTIFICATE": directory.write("certificate", ""),
+      "SIWA_INGRESS_PRIVATE_KEY": directory.write("key", ""),
+    ]
+    for name in missing { environment[name] = nil }
+    environment.merge(changes) { $1 }
+    return ConfigurationSources(file: directory.write("t.yaml", ""), environment: environment)
+  }
+
+  @Test func readsWhatTheIngressNeeds() throws {
+    let configuration = try schema.load(IngressConfiguration.self, from: sources()).value
+    let team = try #require(TeamID("A1B2C3D4E5"))
+    #expect(Set(configuration.teams.teams.keys.map(\.text)) == ["com.example.app", "com.example.web"])
+    #expect(configuration.teams.teams.values.allSatisfy { $0 == team })
+    #expect(configuration.ingress.listen.description == "0.0.0.0:8443")
+    #expect(configuration.ingress.admin.isLoopback)
+    #expect(configuration.ingress.tls.privateKeyFile == directory.path + "/key")
+    #expect(configuration.apple.issuer == "https://appleid.apple.com")
+    #expect(configuration.kafka.properties["bootstrap.servers"] == "127.0.0.1:9092")
+    _ = try configuration.kafka.configuration()
+    #expect(configuration.log == LogSettings(level: .info, format: .json))
+  }
+
+  @Test func namesAllThatIsMissing() {
+    let names = [
+      "SIWA_TEAMS_A1B2C3D4E5_AUDIENCES", "SIWA_KAFKA_BOOTSTRAP_SERVERS", "SIWA_INGRESS_CERTIFICATE",
+      "SIWA_INGRESS_PRIVATE_KEY",
+    ]
+    let file = "set it in \(directory.path)/t.yaml or as"
+    #expect(
+      faults([:], without: names) == [
+        "teams: missing; expected settings for a Team ID (ten capital letters and digits, such as A1B2C3D4E5)",
+        "kafka.bootstrap.servers: missing; \(file) SIWA_KAFKA_BOOTSTRAP_SERVERS",
+        "ingress.certificate: missing; expected the path of a file that can be read; \(file) SIWA_INGRESS_CERTIFICATE",
+        "ingress.private-key: missing; expected the path of a file that can be read; \(file) SIWA_INGRESS_PRIVATE_KEY",
+      ])
+  }
+
+  @Test(arguments: [
+    (
+      "SIWA_TEAMS_F1B2C3D4E5_AUDIENCES", "org.example.app,com.example.app",
+      "com.example.app is an audience of A1B2C3D4E5 already"
+    ),
+    ("SIWA_TEAMS_A1B2C3D4E5_AUDIENCES", "a,b,a", "a stands here twice"),
+    (
+      "SIWA_TEAMS_A1B2C3D4E5_AUDIENCES", "a b",
+      "expected a list of 1 to 1000 items, each an App ID or Services ID, such as com.example.app, found \"a b\""
+    ),
+    (
+      "SIWA_TEAMS_A1_AUDIENCES", "a",
+      "expected a Team ID (ten capital letters and digits, such as A1B2C3D4E5) as a key, found \"A1\""
+    ),
+    ("SIWA_INGRESS_DEADLINES_PUBLISH", "30s", "expected less than ingress.deadlines.request"),
+    ("SIWA_INGRESS_ADMIN", "0.0.0.0:8443", "expected another address than ingress.listen"),
+    (
+      "SIWA_INGRESS_PATH", "notifications?",
+      "expected a path that begins with /, of letters, digits and -._~/, found \"notifications?\""
+    ),
+    ("SIWA_APPLE_KEYS_LIFETIME", "1h", nil),
+    ("SIWA_APPLE_KEYS_REFRESH", "2h", nil),
+    ("SIWA_KAFKA_SECURITY_PROTOCOL", "ssl", nil),
+    ("SIWA_KAFKA_COLOUR", "red", "No such configuration property: \"colour\""),
+    ("SIWA_KAFKA_LINGER_MS", "soon", "Invalid value for configuration property \"queue.buffering.max.ms\""),
+    ("SIWA_LOG_LEVEL", "loud", "expected debug, info, notice, warning or error, found \"loud\""),
+  ]) func explainsWhatDoesNotFit(variable: String, value: String, fault: String?) {
+    #expect(faults([variable: value]) == (fault.map { ["\(variable): \($0)"] } ?? []))
+  }
+
+  @Test func refusesKeysThatDieBeforeTheyAreRefreshed() {
+    let found = faults(["SIWA_APPLE_KEYS_LIFETIME": "1h", "SIWA_APPLE_KEYS_REFRESH": "2h"])
+    #expect(found == ["SIWA_APPLE_KEYS_LIFETIME: expected at least apple.keys-refresh"])
+  }
+
+  @Test func warnsWhereTheMetricsAreVisibleToTheNetwork() throws {
+    let loaded = try schema.load(IngressConfiguration.self, from: sources(["SIWA_INGRESS_ADMIN": "10.0.0.1:9443"]))
+    #expect(loaded.warnings.map(\.origin) == [.variable("SIWA_INGRESS_ADMIN")])
+  }
+
+  @Test func neverShowsAPasswordForKafka() throws {
+    let secrets = ["SIWA_KAFKA_SASL_PASSWORD": "hunter2", "SIWA_KAFKA_SSL_KEY_PASSWORD": "hunter2"]
+    let sources = sources(secrets)
+    let configuration = try schema.load(IngressConfiguration.self, from: sources).value
+    #expect(configuration.kafka.properties["sasl.password"] == "hunter2")
+    var dumped = ""
+    dump(configuration, to: &dumped)
+    #expect(!"\(configuration) \(dumped) \(schema.check(sources))".contains("hunter2"))
+  }
+}
