@@ -62,7 +62,6 @@ let package = Package(
     room("Domain", "AppleID", ["AccountEvents", "Cryptography", "JSON"]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
-      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
     room(
       "Domain", "AccountServices",
       ["AccountEvents", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
