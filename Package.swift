@@ -92,3 +92,21 @@ let package = Package(
     tests("AppleIDTests", ["AccountEvents", "AppleID", "Cryptography", "JSON", "TestSupport"]),
   ]
 )
+
+/// A program that measures. It is strict too, but for what a measurement may crash on: its own arguments.
+func benchmark(_ name: String, _ dependencies: [Target.Dependency] = [], linking: [String] = []) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: "Tests/Benchmarks/Sources/\(name)", swiftSettings: strict,
+    linkerSettings: linking.map { .linkedLibrary($0) })
+}
+
+// Unseen by every other build: `make bench` asks for them.
+if Context.environment["SIWA_BENCHMARKS"] != nil {
+  package.targets += [
+    benchmark("bare-server", ["EventLoop", "HTTPServer"]),
+    benchmark("simulated-apple", ["AccountEvents", "AppleSimulator", "EventLoop", "HTTPClient"]),
+    benchmark("verification", ["AccountEvents", "AppleID"]),
+    benchmark("load", linking: ["ssl", "crypto"]),
+    benchmark("bulk-produce", linking: ["rdkafka"]),
+  ]
+}

@@ -24,7 +24,7 @@ import HTTPServer
           }
         }
         print("listening on \(server.address)")
-        unsafe fflush(nil)
+        fflush(nil)
         await server.run()
         return 0
       } catch {
