@@ -59,7 +59,8 @@ let package = Package(
 
     // Domain
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
-    room("Domain", "AppleID", ["AccountEvents", "Cryptography", "JSON"]),
+    room(
+      "Domain", "AppleID", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "JSON", "Telemetry"]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
     room(
@@ -89,7 +90,12 @@ let package = Package(
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
-    tests("AppleIDTests", ["AccountEvents", "AppleID", "Cryptography", "JSON", "TestSupport"]),
+    tests(
+      "AppleIDTests",
+      [
+        "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON",
+        "Telemetry", "TestSupport",
+      ]),
   ]
 )
 

@@ -65,8 +65,8 @@ import Testing
     let certificate = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: Self.now - 60, seconds: 3600)
     let other = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: Self.now - 60, seconds: 3600)
     let server = try TLSServer(certificate) { _ in .text("never") }
-    let folder = try TemporaryFolder()
-    let anchors = try folder.write(other.certificatePEM, to: "other.pem")
+    let directory = TemporaryDirectory()
+    let anchors = directory.write("other.pem", other.certificatePEM)
     #expect(try await failure(asking: server.origin, trusting: .system)?.code == .certificate)
     #expect(try await failure(asking: server.origin, trusting: .systemAnd(file: anchors))?.code == .certificate)
     #expect(server.server.statistics.requests == 0)
@@ -77,9 +77,9 @@ import Testing
   func saysThatTheTrustAnchorsCannotBeRead(contents: String?) async throws {
     let certificate = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: Self.now - 60, seconds: 3600)
     let server = try TLSServer(certificate) { _ in .text("never") }
-    let folder = try TemporaryFolder()
-    if let contents { try folder.write(contents, to: "anchors.pem") }
-    let error = try await failure(asking: server.origin, trusting: .systemAnd(file: folder.path + "/anchors.pem"))
+    let directory = TemporaryDirectory()
+    if let contents { _ = directory.write("anchors.pem", contents) }
+    let error = try await failure(asking: server.origin, trusting: .systemAnd(file: directory.path + "/anchors.pem"))
     #expect(error?.code == .trustAnchors)
     await server.close()
   }
@@ -103,9 +103,9 @@ import Testing
   @Test(Python.isThere, arguments: [("TLSv1", true), ("TLSv1_1", true), ("TLSv1_2", false), ("TLSv1_3", false)])
   func speaksTLSFrom12On(version: String, isRefused: Bool) async throws {
     let certificate = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: Self.now - 60, seconds: 3600)
-    let folder = try TemporaryFolder()
-    let anchors = try folder.write(certificate.certificatePEM, to: "certificate.pem")
-    let key = try folder.write(certificate.privateKeyPEM, to: "key.pem")
+    let directory = TemporaryDirectory()
+    let anchors = directory.write("certificate.pem", certificate.certificatePEM)
+    let key = directory.write("key.pem", certificate.privateKeyPEM)
     let output = Pipe()
     let process = Process()
     process.executableURL = URL(fileURLWithPath: Python.interpreter)

@@ -9,16 +9,15 @@ public final class TLSServer {
   public nonisolated let server: HTTPServer
   /// A PEM file that makes a client believe it.
   public nonisolated let trustAnchors: String
-  private let folder: TemporaryFolder
+  private let directory = TemporaryDirectory()
 
   /// Where it is, without a path.
   public nonisolated var origin: String { "https://\(server.address)" }
 
   /// Serves with the given certificate until `close`.
   public init(_ certificate: SelfSignedCertificate, handler: @escaping HTTPServer.Handler) throws {
-    folder = try TemporaryFolder()
-    trustAnchors = try folder.write(certificate.certificatePEM, to: "certificate.pem")
-    let key = try folder.write(certificate.privateKeyPEM, to: "key.pem")
+    trustAnchors = directory.write("certificate.pem", certificate.certificatePEM)
+    let key = directory.write("key.pem", certificate.privateKeyPEM)
     server = try HTTPServer(
       HTTPServerConfiguration(
         address: .loopback(port: 0), tls: TLSServerConfiguration(certificateFile: trustAnchors, privateKeyFile: key),

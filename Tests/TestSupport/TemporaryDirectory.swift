@@ -7,7 +7,7 @@ public final class TemporaryDirectory {
 
   /// Makes the directory.
   public init() {
-    var template = Array("/tmp/configuration-XXXXXX".utf8CString)
+    var template = Array("/tmp/siwa-test-XXXXXX".utf8CString)
     guard let name = unsafe mkdtemp(&template) else { fatalError("no temporary directory") }
     path = unsafe String(cString: name)
   }

@@ -10,7 +10,9 @@ package struct AppleKeySet: Sendable {
   static let maximumCount = 16
   /// The moduli that are believed. Beyond them one verification would cost as much as hundreds.
   static let bitCounts = 2048...8192
-  private static let limits = JSONLimits(bytes: 65_536, depth: 8, members: 32)
+  /// The longest text of a set, in bytes: Apple's have a kilobyte or two.
+  static let maximumSize = 65_536
+  private static let limits = JSONLimits(bytes: maximumSize, depth: 8, members: 32)
 
   private let entries: [Entry]
 

@@ -1,0 +1,82 @@
+import AccountEvents
+package import EventLoop
+import JSON
+
+/// The file that keeps Apple's last set, so that a restart while Apple is down still verifies.
+///
+/// It holds what Apple answered, when, and the address that was asked: the keys of a rehearsal are never taken for
+/// Apple's. Whatever is read back is judged as strictly as if it came from outside, and so is the file itself: whoever
+/// can write it could have anything believed.
+package struct AppleKeysCache: Sendable {
+  private static let limits = JSONLimits(bytes: AppleKeySet.maximumSize + 4096, depth: 9, members: 32)
+
+  private let file: DurableFile
+  private let source: String
+  private let thread: BlockingThread
+
+  /// A cache in the file at `path`, whose directory must be there. `source` is the address that the keys come from;
+  /// files are read and written on `thread`.
+  package init(path: String, source: String, thread: BlockingThread) {
+    (file, self.source, self.thread) = (DurableFile(path: path), source, thread)
+  }
+
+  /// The set that was kept, and when Apple gave it; nil where none was ever kept.
+  func load() async throws(AppleKeysFailure) -> (set: AppleKeySet, fetchedAt: Timestamp)? {
+    let content = await thread.run { [file] in
+      Result { () throws(DurableFile.Fault) in try file.read(upTo: Self.limits.bytes) }
+    }
+    let bytes: [UInt8]?
+    do {
+      bytes = try content.get()
+    } catch {
+      throw AppleKeysFailure(.cacheUnusable, "\(error)")
+    }
+    return if let bytes { try read(bytes) } else { nil }
+  }
+
+  /// Keeps what Apple answered. Returns once it would survive a power failure.
+  func store(_ answer: [UInt8], fetchedAt: Timestamp) async throws(AppleKeysFailure) {
+    var bytes = Array(#"{"source":"#.utf8)
+    JSON.append(source, to: &bytes)
+    bytes += #","fetchedAt":"#.utf8
+    JSON.append(fetchedAt.milliseconds, to: &bytes)
+    bytes += #","answer":"#.utf8
+    bytes += answer  // it was read as JSON: it can stand within JSON as it is
+    bytes += "}\n".utf8
+    let result = await thread.run { [file, bytes] in
+      Result { () throws(SystemError) in try file.replace(with: bytes) }
+    }
+    do {
+      try result.get()
+    } catch {
+      throw AppleKeysFailure(.cacheUnwritable, "\(error)")
+    }
+  }
+
+  private func read(_ bytes: [UInt8]) throws(AppleKeysFailure) -> (set: AppleKeySet, fetchedAt: Timestamp) {
+    var kept: (source: String?, fetchedAt: Int64?, answer: Range<Int>?)
+    do {
+      try unsafe JSONReader.read(bytes.span.bytes, Self.limits) { reader throws(JSONError) in
+        try reader.readObject { name, value throws(JSONError) in
+          switch name {
+          case "source": kept.source = try value.readString()
+          case "fetchedAt": kept.fetchedAt = try value.readInteger()
+          case "answer": kept.answer = try value.readRaw()
+          default: break
+          }
+        }
+      }
+    } catch {
+      throw AppleKeysFailure(.cacheUnusable, "\(error)")
+    }
+    guard let answer = kept.answer, let fetchedAt = kept.fetchedAt.flatMap(Timestamp.init(milliseconds:)) else {
+      throw AppleKeysFailure(.cacheUnusable, "the file is not of our form")
+    }
+    guard kept.source == source else { throw AppleKeysFailure(.cacheUnusable, "the keys come from another address") }
+    do {
+      return (try unsafe AppleKeySet(reading: bytes.span.bytes.extracting(answer)), fetchedAt)
+    } catch {
+      throw AppleKeysFailure(.cacheUnusable, "\(error)")
+    }
+  }
+}
