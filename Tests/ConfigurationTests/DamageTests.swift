@@ -19,7 +19,7 @@ import Testing
       """.utf8)
     var generator = SplitMix(state: seed)
     let both = schema.adding("vault", Vault.self)
-    for _ in 0..<250 {
+    for _ in 0..<100 {
       var bytes = good
       for _ in 0...Int.random(in: 0...8, using: &generator) where bytes.count > 1 {
         let index = Int.random(in: 0..<bytes.count, using: &generator)
@@ -53,7 +53,7 @@ import Testing
     }
     func words() -> [String] { (0..<Int.random(in: 0...6, using: &generator)).map { _ in word() } }
     let both = schema.adding("vault", Vault.self)
-    for _ in 0..<500 {
+    for _ in 0..<200 {
       let environment = Dictionary(words().map { ("TEST_" + $0, word()) }, uniquingKeysWith: { first, _ in first })
       _ = both.check(ConfigurationSources(environment: environment, overrides: words())).description
       _ = program.parse(words())

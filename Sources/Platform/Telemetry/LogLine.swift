@@ -79,6 +79,10 @@ struct LogLine {
 
   /// Text as the inside of a JSON string, in both formats: a line stays a line, and a terminal sees no commands.
   private mutating func appendEscaped(_ text: String) {
+    // Nearly everything is plain ASCII, which needs no look at each scalar.
+    if text.utf8.count <= Logger.maximumValueSize, text.utf8.allSatisfy(\.isPlain) {
+      return bytes.append(contentsOf: text.utf8)
+    }
     let limit = bytes.count + Logger.maximumValueSize
     for scalar in text.unicodeScalars {
       let width = UTF8.width(scalar)
@@ -105,6 +109,11 @@ struct LogLine {
       bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
     }
   }
+}
+
+extension UInt8 {
+  /// Visible ASCII or a space, and of no meaning inside of quotation marks.
+  fileprivate var isPlain: Bool { self >= 0x20 && self < 0x7f && self != 0x22 && self != 0x5c }
 }
 
 extension Unicode.Scalar {
