@@ -86,7 +86,7 @@ let package = Package(
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
-    tests("HTTPServerTests", ["EventLoop", "HTTPServer"]),
+    tests("HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"]),
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),

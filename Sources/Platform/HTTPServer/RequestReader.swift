@@ -14,6 +14,8 @@ struct RequestReader: ~Copyable {
     case unread
     case chunks(ChunkReader)
     case complete
+    /// For good: the framing was half taken off in place, and reading it again would find another message.
+    case refused(MessageRefusal)
   }
 
   static let initialCapacity = 4096
@@ -42,7 +44,7 @@ struct RequestReader: ~Copyable {
     try use(head, storage.span)
   }
 
-  /// The body, as far as it was read.
+  /// The body; empty before it is complete.
   func withBody<Value>(_ use: (RawSpan) throws -> Value) rethrows -> Value {
     try unsafe use(storage.span.extracting(headEnd..<bodyEnd).bytes)
   }
@@ -102,9 +104,10 @@ struct RequestReader: ~Copyable {
     let limit = min(limit, limits.body)
     switch (body, head.framing) {
     case (.complete, _): return .complete
+    case (.refused(let refusal), _): return .refused(refusal)
     case (.unread, .none): preconditionFailure("a message without a body is complete with its head")
     case (.unread, .length(let length)):
-      guard length <= limit else { return .refused(Self.tooLarge) }
+      guard length <= limit else { return refuse(Self.tooLarge) }
       guard end - headEnd >= length else { return .incomplete }
       bodyEnd = headEnd + length
       next = bodyEnd
@@ -123,20 +126,25 @@ struct RequestReader: ~Copyable {
     var chunks = chunks
     let (end, headEnd) = (end, headEnd)
     let step = mutate { bytes in chunks.read(&bytes, end: end, start: headEnd, limit: limit) }
-    bodyEnd = chunks.bodyEnd
     switch step {
     case .incomplete:
       // All framing so far is behind us: what follows goes right behind the data.
-      self.end = bodyEnd
+      self.end = chunks.bodyEnd
       chunks.compacted()
       body = .chunks(chunks)
       return .incomplete
     case .complete(let offset):
+      bodyEnd = chunks.bodyEnd
       next = offset
       body = .complete
       return .complete
-    case .refused(let refusal): return .refused(refusal)
+    case .refused(let refusal): return refuse(refusal)
     }
+  }
+
+  private mutating func refuse(_ refusal: MessageRefusal) -> Body {
+    body = .refused(refusal)
+    return .refused(refusal)
   }
 
   private mutating func mutate<Value>(_ body: (inout MutableSpan<UInt8>) -> Value) -> Value {
