@@ -23,6 +23,12 @@ func room(_ floor: String, _ name: String, _ dependencies: [Target.Dependency]) 
   .target(name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", swiftSettings: strict)
 }
 
+/// A program that somebody runs: it reads its configuration, builds and runs.
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: "Sources/Programs/\(name)", swiftSettings: strict)
+}
+
 /// The tests of a module. What lies `beside` the sources is read from where it is, and not built in.
 func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String] = []) -> Target {
   .testTarget(
@@ -62,10 +68,13 @@ let package = Package(
     room(
       "Domain", "AppleID", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "JSON", "Telemetry"]),
     room(
-      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
-    room(
       "Domain", "AccountServices",
-      ["AccountEvents", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
+      ["AccountEvents", "AppleID", "Configuration", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "Telemetry"]),
+    room(
+      "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
+
+    // Programs
+    program("siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "Telemetry"]),
 
     // Tests
     tests(

@@ -65,7 +65,10 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
   private let thread = Atomic<UInt64>(0)
   private let started = Mutex(false)
 
-  init() {}
+  init() {
+    // A peer that has closed is an error of the write, not the end of the process: OpenSSL writes without MSG_NOSIGNAL.
+    signal(SIGPIPE, SIG_IGN)
+  }
 
   /// Called by the runtime: queues a job, and wakes the loop if it comes from another thread.
   public func enqueue(_ job: consuming ExecutorJob) {

@@ -7,11 +7,10 @@ public final class Signals {
   private let descriptor: Descriptor
 
   /// Blocks the signals in the calling thread and in those that it starts from here on: to be called in `main`, before
-  /// any other thread exists. Also ignores SIGPIPE: a closed peer is an error of the write, not of the process.
+  /// any other thread exists.
   public nonisolated static func block(_ signals: [CInt]) {
     var set = Self.set(signals)
     unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
-    signal(SIGPIPE, SIG_IGN)
   }
 
   /// Waits for the given signals, which must have been blocked.

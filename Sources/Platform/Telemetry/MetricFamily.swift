@@ -1,6 +1,6 @@
 /// One metric with its labels set.
 enum Metric: Sendable {
-  case counter(Counter)
+  case counter(@Sendable () -> UInt64)
   case gauge(@Sendable () -> Double)
   case histogram(Histogram)
 
@@ -33,7 +33,7 @@ struct MetricFamily: Sendable {
     text += "# HELP \(name) \(help)\n# TYPE \(name) \(members[0].metric.type)\n"
     for (labels, metric) in members {
       switch metric {
-      case .counter(let counter): text += "\(name)\(labels.text()) \(counter.value)\n"
+      case .counter(let value): text += "\(name)\(labels.text()) \(value())\n"
       case .gauge(let value): text += "\(name)\(labels.text()) \(value().prometheus)\n"
       case .histogram(let histogram):
         let counts = histogram.cumulativeCounts

@@ -12,10 +12,18 @@ public final class MetricsRegistry: Sendable {
 
   /// Makes a counter; its name ends in `_total`. Several with one name differ in their labels' values.
   public func counter(_ name: String, _ help: String, labels: KeyValuePairs<String, String> = [:]) -> Counter {
-    precondition(name.hasSuffix("_total"), "\(name): a counter's name ends in _total")
     let counter = Counter()
-    add(.counter(counter), name, help, labels)
+    self.counter(name, help, labels: labels) { counter.value }
     return counter
+  }
+
+  /// Adds a counter that somebody else keeps; it is asked for whenever the metrics are rendered, by who renders.
+  public func counter(
+    _ name: String, _ help: String, labels: KeyValuePairs<String, String> = [:],
+    reading value: @escaping @Sendable () -> UInt64
+  ) {
+    precondition(name.hasSuffix("_total"), "\(name): a counter's name ends in _total")
+    add(.counter(value), name, help, labels)
   }
 
   /// Makes a counter for each case of `Key`, with the case's raw value as the value of `label`.

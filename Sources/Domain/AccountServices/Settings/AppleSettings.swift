@@ -18,8 +18,6 @@ package struct AppleSettings: Configurable, Equatable {
   package var keysFile: String
   /// How long keys are used before newer ones are asked for.
   package var keysRefresh: Duration
-  /// How long keys are used while newer ones cannot be had.
-  package var keysLifetime: Duration
   /// How long Apple is not asked again after it was asked.
   package var keysPause: Duration
   /// How long one request to Apple may take.
@@ -33,11 +31,11 @@ package struct AppleSettings: Configurable, Equatable {
 
   /// Everything said, nothing assumed.
   package init(
-    issuer: String, keysURL: String, keysFile: String, keysRefresh: Duration, keysLifetime: Duration,
-    keysPause: Duration, deadline: Duration, clockTolerance: Duration, trustedCA: String?, proxy: Proxy
+    issuer: String, keysURL: String, keysFile: String, keysRefresh: Duration, keysPause: Duration,
+    deadline: Duration, clockTolerance: Duration, trustedCA: String?, proxy: Proxy
   ) {
     (self.issuer, self.keysURL, self.keysFile) = (issuer, keysURL, keysFile)
-    (self.keysRefresh, self.keysLifetime, self.keysPause) = (keysRefresh, keysLifetime, keysPause)
+    (self.keysRefresh, self.keysPause) = (keysRefresh, keysPause)
     (self.deadline, self.clockTolerance, self.trustedCA, self.proxy) = (deadline, clockTolerance, trustedCA, proxy)
   }
 
@@ -53,9 +51,6 @@ package struct AppleSettings: Configurable, Equatable {
     keysRefresh = settings.read(
       "apple.keys-refresh", .duration(.seconds(60) ... .seconds(86_400)), default: .seconds(3600),
       "How old the keys get before newer ones are asked for.")
-    keysLifetime = settings.read(
-      "apple.keys-lifetime", .duration(.seconds(3600) ... .seconds(90 * 86_400)), default: .seconds(30 * 86_400),
-      "How old the keys may be while newer ones cannot be had; then notifications wait at Apple (503).")
     keysPause = settings.read(
       "apple.keys-pause", .duration(.seconds(1) ... .seconds(3600)), default: .seconds(30),
       "How long Apple is not asked again, whatever keys are named to us.")
@@ -71,8 +66,5 @@ package struct AppleSettings: Configurable, Equatable {
     proxy = settings.read(
       "apple.proxy", .choice(Proxy.self), default: .none,
       "The way to Apple: straight, or as the variables https_proxy and no_proxy say.")
-    if keysLifetime < keysRefresh {
-      settings.refuse("apple.keys-lifetime", "expected at least apple.keys-refresh")
-    }
   }
 }

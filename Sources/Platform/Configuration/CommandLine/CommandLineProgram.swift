@@ -34,10 +34,10 @@ public struct CommandLineProgram: Sendable {
     switch parse(words) {
     case .command(let command): return await command.run()
     case .help(let text):
-      Self.write(text, to: STDOUT_FILENO)
+      Terminal.write(text, to: STDOUT_FILENO)
       return .success
     case .misuse(let text):
-      Self.write(text, to: STDERR_FILENO)
+      Terminal.write(text, to: STDERR_FILENO)
       return .misuse
     }
   }
@@ -111,15 +111,6 @@ public struct CommandLineProgram: Sendable {
     return rows.map { name, meaning in
       "  \(name)\(String(repeating: " ", count: width - name.count))  \(meaning)\n"
     }.joined()
-  }
-
-  private static func write(_ text: String, to descriptor: CInt) {
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 && errno != EINTR { return }
-      rest = rest.dropFirst(max(0, count))
-    }
   }
 }
 

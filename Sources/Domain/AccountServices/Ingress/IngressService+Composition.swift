@@ -1,0 +1,56 @@
+import AccountEvents
+import AppleID
+import EventLoop
+import HTTPClient
+import Kafka
+package import Telemetry
+
+extension IngressService {
+  /// Builds the ingress from its configuration: client to Apple, keys, producer, servers. Keys that the last run kept
+  /// are taken up. Throws what is wrong with addresses, certificate or properties.
+  package convenience init(
+    _ configuration: IngressConfiguration, registry: MetricsRegistry, logger: Logger
+  ) async throws {
+    let keys = try AppleKeys(configuration.apple, registry: registry, logger: logger)
+    await keys.restore()
+    let producer = try Producer(
+      configuration.kafka.configuration(), deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
+    let verifier = NotificationVerifier(
+      issuer: configuration.apple.issuer, teams: configuration.teams.teams,
+      clockTolerance: configuration.apple.clockTolerance)
+    try self.init(
+      configuration.ingress, verifier: verifier, keys: keys,
+      log: KafkaEventLog(producer, topics: [.accountEvents, .quarantine]), registry: registry, logger: logger,
+      now: { Timestamp.now })
+  }
+}
+
+extension AppleKeys {
+  /// How long Apple is left alone after a fetch that failed, at first and at most.
+  private static let retries = (first: Duration.seconds(1), longest: Duration.seconds(60))
+
+  /// The keys as the configuration has them.
+  fileprivate convenience init(_ settings: AppleSettings, registry: MetricsRegistry, logger: Logger) throws {
+    guard let url = HTTPClientURL(settings.keysURL) else { throw UnusableKeysAddress(address: settings.keysURL) }
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "siwa-ingress", trustAnchors: settings.trustedCA.map { .systemAnd(file: $0) } ?? .system,
+        proxy: settings.proxy == .environment ? .environment : .none, connectTimeout: settings.deadline,
+        maximumConnections: 2, maximumRequests: 4))
+    self.init(
+      from: AppleKeysEndpoint(url, client: client, deadline: settings.deadline),
+      cache: AppleKeysCache(
+        path: settings.keysFile, source: settings.keysURL, thread: BlockingThread(named: "apple-keys")),
+      pace: FetchPace(
+        refresh: settings.keysRefresh, pause: settings.keysPause, firstRetry: Self.retries.first,
+        longestRetry: Self.retries.longest),
+      alarm: SystemAlarmClock(), now: { Timestamp.now }, jitter: { Double.random(in: 0..<1) },
+      metrics: AppleKeysMetrics(registry, now: { Timestamp.now }), logger: logger)
+  }
+}
+
+/// `apple.keys` names an address that the client would never ask.
+private struct UnusableKeysAddress: Error, CustomStringConvertible {
+  let address: String
+  var description: String { "apple.keys: expected an https address, or http on loopback, not \(address)" }
+}

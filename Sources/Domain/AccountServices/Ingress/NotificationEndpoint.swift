@@ -1,0 +1,142 @@
+package import AccountEvents
+package import AppleID
+package import EventLoop
+package import HTTPServer
+package import Telemetry
+
+/// From Apple's bytes to the answer that Apple gets: a straight line on which no step looks back.
+@Loop
+package final class NotificationEndpoint {
+  private let path: [UInt8]
+  private let largestBody: Int
+  private let retryAfter: Int
+  private let verifier: NotificationVerifier
+  private let keys: AppleKeys
+  private let log: any EventLog
+  private let metrics: IngressMetrics
+  private let logger: Logger
+  private let refusals: RefusalLog
+  private let now: @Sendable () -> Timestamp
+
+  /// An endpoint at `path`.
+  ///
+  /// - Parameters:
+  ///   - path: The only path that is answered, as it stands in the URL that Apple was given.
+  ///   - largestBody: In bytes; Apple's notifications are under 1 KiB.
+  ///   - retryAfter: Seconds that an answer "not now" asks Apple to wait.
+  ///   - now: What the wall clock says.
+  package init(
+    path: String, largestBody: Int, retryAfter: Int, verifier: NotificationVerifier, keys: AppleKeys,
+    log: any EventLog, metrics: IngressMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp
+  ) {
+    self.path = Array(path.utf8)
+    self.largestBody = largestBody
+    self.retryAfter = retryAfter
+    self.verifier = verifier
+    self.keys = keys
+    self.log = log
+    self.metrics = metrics
+    self.logger = logger
+    refusals = RefusalLog(logger)
+    self.now = now
+  }
+
+  /// Answers one request.
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let answer = await answer(request)
+    metrics.count(answer)
+    return answer.response(retryAfter: retryAfter)
+  }
+
+  /// Every `return` is a row of the table of answers in README.md.
+  private func answer(_ request: HTTPRequest) async -> Answer {
+    guard request.hasPath(path) else { return .noSuchPath }
+    guard request.hasMethod("POST") else { return .wrongMethod }
+    switch await request.readBody(upTo: largestBody) {
+    case .complete: break
+    case .refused(let refusal): return refusal.status == 413 ? .tooLarge : .brokenMessage(refusal)
+    case .lost: return .lost
+    }
+    switch await verdict(on: request) {
+    case .refused(let refusal):
+      refusals.note(refusal, from: request)
+      return .refused(refusal)
+    case .verified(let notification): return await publish(notification)
+    case .unknownKey: return .later(.keysUnavailable)
+    }
+  }
+
+  /// The verifier's word, after at most one look for a key that it did not have.
+  private func verdict(on request: HTTPRequest) async -> Verdict {
+    let verdict = verify(request)
+    guard case .unknownKey(let key) = verdict else { return verdict }
+    switch await keys.lookUp(key) {
+    case .found: return verify(request)
+    case .absent: return .refused(.unknownKey)
+    case .unavailable: return verdict
+    }
+  }
+
+  private func verify(_ request: HTTPRequest) -> Verdict {
+    let start = MonotonicTime.now
+    defer { metrics.verification.observe(.now - start) }
+    return request.withBody { body in verifier.verify(body, at: now(), keys: keys.current) }
+  }
+
+  /// What Apple signed for us is an obligation: each of its events is on a topic, or Apple is asked to send again.
+  private func publish(_ notification: VerifiedNotification) async -> Answer {
+    let start = MonotonicTime.now
+    for event in notification.events {
+      let record = EventRecord(event, jws: notification.jws)
+      do throws(EventLogError) {
+        let position = try await log.append(record)
+        noteAppended(event, record, position)
+      } catch {
+        logger.warning(
+          "event not published, Apple is asked to send it again",
+          [
+            "event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name),
+            "reason": .string(error.reason), "detail": .string(error.detail),
+          ])
+        return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
+      }
+    }
+    metrics.publication.observe(.now - start)
+    return .accepted
+  }
+
+  private func noteAppended(_ event: VerifiedNotification.Event, _ record: EventRecord, _ position: EventLogPosition) {
+    switch event {
+    case .known(let known): metrics.countPublished(known.kind)
+    case .quarantined(let kept):
+      metrics.quarantined[kept.reason].increment()
+      logger.warning(
+        "event quarantined: Apple signed it and it is not understood",
+        ["event.id": .string(kept.id.text), "reason": .string(kept.reason.rawValue)])
+    }
+    logger.debug(
+      "event published",
+      [
+        "event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name),
+        "kafka.partition": .integer(position.partition), "kafka.offset": .integer(position.offset),
+      ])
+  }
+}
+
+extension EventRecord {
+  fileprivate init(_ event: VerifiedNotification.Event, jws: [UInt8]) {
+    switch event {
+    case .known(let event): self.init(event, jws: jws)
+    case .quarantined(let event): self.init(event, jws: jws)
+    }
+  }
+}
+
+extension VerifiedNotification.Event {
+  fileprivate var id: EventID {
+    switch self {
+    case .known(let event): event.id
+    case .quarantined(let event): event.id
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import AppleID
+import EventLoop
+import HTTPServer
+import Telemetry
+
+/// Logs refusals, but not at the rate of whoever floods us: a line for each reason and ten seconds, with how many were
+/// not logged in between. The metrics count all of them.
+@Loop
+final class RefusalLog {
+  private static let pause = Duration.seconds(10)
+
+  private let logger: Logger
+  private var silent: [Refusal: (until: MonotonicTime, count: Int)] = [:]
+
+  init(_ logger: Logger) { self.logger = logger }
+
+  func note(_ refusal: Refusal, from request: HTTPRequest) {
+    let now = Loop.now
+    var count = 0
+    if let entry = silent[refusal] {
+      guard entry.until <= now else {
+        silent[refusal] = (entry.until, entry.count + 1)
+        return
+      }
+      count = entry.count
+    }
+    silent[refusal] = (now + Self.pause, 0)
+    logger.notice(
+      "notification refused",
+      [
+        "reason": .string(refusal.rawValue), "http.peer": .string(request.peer.host),
+        "notLogged": .integer(count),
+      ])
+  }
+}

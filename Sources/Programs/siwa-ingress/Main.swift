@@ -1,0 +1,73 @@
+import AccountServices
+import Configuration
+import EventLoop
+import Glibc
+import Telemetry
+
+/// The ingress: see `siwa-ingress --help`.
+@main
+struct SiwaIngress {
+  static func main() {
+    Signals.block([SIGINT, SIGTERM])
+    let words = Array(CommandLine.arguments.dropFirst())
+    let program = CommandLineProgram("siwa-ingress", ServeCommand.self)
+    exit(Loop.run { await program.run(words).rawValue })
+  }
+}
+
+/// Reads the configuration, builds the ingress, and serves until a signal comes.
+struct ServeCommand: Command {
+  static let name = ""
+  static let summary = "Takes Apple's notifications over TLS, verifies them, and puts what they say onto Kafka."
+  static let details = """
+    SIGTERM or SIGINT: takes nothing new, answers what was accepted, ends with 0. A second one ends at once, with 1.
+    Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
+
+    """
+  static let examples = [
+    CommandExample("siwa-ingress", "Serves with /etc/siwa/siwa.yaml and the variables SIWA_…."),
+    CommandExample("siwa-ingress --config siwa.yaml --set ingress.listen=127.0.0.1:8443", "Serves on loopback."),
+    CommandExample("siwa config check --program siwa-ingress", "Says beforehand whether it would start."),
+  ]
+
+  let options: ConfigurationOptions
+
+  init(reading arguments: inout CommandArguments) { options = ConfigurationOptions(reading: &arguments) }
+
+  func run() async -> ExitCode { await serve() }
+
+  @Loop
+  private func serve() async -> ExitCode {
+    do {
+      let loaded = try ConfigurationSchema.siwa.load(
+        IngressConfiguration.self, from: options.sources(environment: ConfigurationSources.processEnvironment))
+      let logger = Logger(level: loaded.value.log.level, format: loaded.value.log.format)
+      for warning in loaded.warnings { logger.warning("configuration", ["warning": .describing(warning)]) }
+      let ingress = try await IngressService(loaded.value, registry: MetricsRegistry(), logger: logger)
+      return try await serve(ingress, loaded.value.ingress.drainDeadline)
+    } catch let faults as ConfigurationError {
+      Terminal.complain("\(faults)")
+      return .misuse
+    } catch {
+      Terminal.complain("siwa-ingress: \(error)")
+      return .failure
+    }
+  }
+
+  /// Runs the service; the first signal drains it, the second ends the process.
+  @Loop
+  private func serve(_ ingress: IngressService, _ patience: Duration) async throws -> ExitCode {
+    let signals = try Signals([SIGINT, SIGTERM])
+    return await withTaskGroup(of: Void.self) { group in
+      group.addTask(executorPreference: Loop.executor) { await ingress.run() }
+      _ = await signals.next()
+      group.addTask(executorPreference: Loop.executor) {
+        if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
+      }
+      let unacknowledged = await ingress.drain(within: patience)
+      signals.close()
+      await group.waitForAll()
+      return unacknowledged == 0 ? .success : .failure
+    }
+  }
+}
