@@ -79,6 +79,11 @@ import Synchronization
 }
 
 extension Client {
+  /// The value that a property has, by default or by the user.
+  subscript(property: String) -> String? {
+    unsafe ClientConfiguration.value(of: property, in: rd_kafka_conf(handle.pointer))
+  }
+
   /// Takes one of the client's queues into the loop.
   @Loop
   func queue(_ get: (OpaquePointer?) -> OpaquePointer?) throws(KafkaError) -> EventQueue {

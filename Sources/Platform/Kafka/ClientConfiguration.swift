@@ -23,11 +23,13 @@ import CLibrdkafka
   }
 
   /// A property's value as librdkafka writes it, whatever way it was set; nil where there is none.
-  subscript(name: String) -> String? {
+  subscript(name: String) -> String? { unsafe Self.value(of: name, in: pointer) }
+
+  static func value(of name: String, in configuration: OpaquePointer?) -> String? {
     var size = 0
-    guard unsafe rd_kafka_conf_get(pointer, name, nil, &size) == RD_KAFKA_CONF_OK else { return nil }
+    guard unsafe rd_kafka_conf_get(configuration, name, nil, &size) == RD_KAFKA_CONF_OK else { return nil }
     var value = [CChar](repeating: 0, count: size)
-    guard unsafe rd_kafka_conf_get(pointer, name, &value, &size) == RD_KAFKA_CONF_OK else { return nil }
+    guard unsafe rd_kafka_conf_get(configuration, name, &value, &size) == RD_KAFKA_CONF_OK else { return nil }
     return String(terminated: value)
   }
 }

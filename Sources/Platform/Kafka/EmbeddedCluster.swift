@@ -46,6 +46,11 @@ import CLibrdkafka
     if result != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(result) }
   }
 
+  /// Makes the cluster say of a name that there is no such topic, instead of making one when it is asked for.
+  public func refuseTopic(_ name: String) {
+    unsafe rd_kafka_mock_topic_set_error(handles.cluster, name, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+  }
+
   /// Makes all brokers hang up and refuse connections, or take them again.
   public func setReachable(_ isReachable: Bool) {
     if isReachable {

@@ -46,7 +46,6 @@ public import EventLoop
   /// cannot be taken back. An error says whether the record is certainly not there (`isRetriable`), or whether it may
   /// be (`isUncertain`): then it must be sent again, and may be there twice.
   public func send(_ record: KafkaRecord) async throws(KafkaError) -> KafkaPosition {
-    // Handed over by a sender that waits already: before an `await` has suspended, a report may come.
     try await Sender.wait { accept(record, from: $0) }.get()
   }
 
@@ -58,9 +57,9 @@ public import EventLoop
     isClosed = true
     let deadline = Deadline()
     deadline.onPass { [self] in resumeDrained() }
-    await unsafe withUnsafeContinuation {
-      unsafe drained = $0
-      if isIdle { return resumeDrained() }
+    await unsafe withUnsafeContinuation { continuation in
+      if isIdle { return unsafe continuation.resume() }
+      unsafe drained = continuation
       deadline.set(Loop.now + limit)
     }
     deadline.invalidate()
@@ -78,26 +77,23 @@ public import EventLoop
     return try await client.describe(topic: topic, within: limit)
   }
 
-  private var isIdle: Bool { deliveries.waiting == 0 && waitingForRoom.isEmpty }
-
+  /// Hands the record over and leaves the sender where its delivery report finds it. Nothing may come between the two:
+  /// a report is served in a later turn of the loop, so this must not suspend.
   private func accept(_ record: KafkaRecord, from sender: Sender) {
     guard !isClosed else { return sender.answer(.failure(.producerClosed)) }
     let now = Loop.now
     if sweep.due == .distantFuture { sweep.set(now + deadlines.sweep) }
-    if waitingForRoom.isEmpty {
-      do throws(KafkaError) {
-        if let place = try handOver(record) {
-          return deliveries.wait(sender, in: place, until: now + deadlines.answer)
-        }
-      } catch {
-        return sender.answer(.failure(error))
+    do throws(KafkaError) {
+      if waitingForRoom.isEmpty, let place = try handOver(record) {
+        deliveries.wait(sender, in: place, until: now + deadlines.answer)
+      } else if waitingForRoom.count < maximumWaiting {
+        waitingForRoom.append(record, sender, until: now + deadlines.room)
+      } else {
+        throw KafkaError(.queueFull, detail: "as many senders as may wait for room in librdkafka's queue")
       }
+    } catch {
+      sender.answer(.failure(error))
     }
-    guard waitingForRoom.count < maximumWaiting else {
-      let detail = "\(waitingForRoom.count) senders wait for room in librdkafka's queue"
-      return sender.answer(.failure(KafkaError(.queueFull, detail: detail)))
-    }
-    waitingForRoom.append(record, sender, until: now + deadlines.room)
   }
 
   /// Gives the record to librdkafka. Returns its place, or nil if the queue is full.
@@ -131,8 +127,11 @@ public import EventLoop
       unsafe rd_kafka_event_destroy(event)
     }
     admitWaiting()
-    if isClosed, isIdle { resumeDrained() }
+    if isIdle { resumeDrained() }
   }
+
+  /// Whether nobody waits for an answer.
+  private var isIdle: Bool { deliveries.waiting == 0 && waitingForRoom.isEmpty }
 
   private func admitWaiting() {
     while let waiting = waitingForRoom.first {
@@ -157,7 +156,7 @@ public import EventLoop
     }
     for sender in deliveries.takeDue(by: next) { fail(sender, .noAnswer) }
     if !isIdle { sweep.set(next) }
-    if isClosed, isIdle { resumeDrained() }
+    if isIdle { resumeDrained() }
   }
 
   private func fail(_ sender: Sender, _ error: KafkaError) { answer(sender, with: .failure(error)) }

@@ -1,0 +1,65 @@
+import CLibrdkafka
+public import EventLoop
+
+/// Makes topics, and says what topics there are. For operators' commands and start-up, not for the way of a record.
+@Loop
+public final class Admin {
+  private let client: Client
+  private var isClosed = false
+
+  /// Makes an admin. It connects by itself. Throws `invalidConfiguration` with librdkafka's own words.
+  public init(_ configuration: KafkaConfiguration, log: @escaping KafkaLog) throws(KafkaError) {
+    client = try Client(RD_KAFKA_PRODUCER, configuration, .admin, events: 0, log: log)
+  }
+
+  /// Makes the topics that are not there yet, and returns their names. Those that are there stay as they are.
+  ///
+  /// Throws the first error if a topic could not be made; the others may be there. No answer within `limit` is
+  /// uncertain, and asking again is safe.
+  public func createTopics(_ topics: [NewTopic], within limit: Duration) async throws(KafkaError) -> Set<String> {
+    guard !isClosed else { throw .adminClosed }
+    return try await client.createTopics(topics, within: limit)
+  }
+
+  /// Asks the cluster for a topic and its partitions.
+  public func describe(topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
+    guard !isClosed else { throw .adminClosed }
+    return try await client.describe(topic: topic, within: limit)
+  }
+
+  /// Waits until each partition of a topic has a broker that takes its records: a new topic needs a moment for that.
+  ///
+  /// Throws the cluster's last answer when `limit` is over or the task is cancelled.
+  public func awaitTopic(_ topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
+    let end = MonotonicTime.now + limit
+    while true {
+      var failure = KafkaError(.unknownTopic, detail: "a partition of the topic has no broker yet")
+      do throws(KafkaError) {
+        let description = try await describe(topic: topic, within: max(end - .now, .milliseconds(1)))
+        if description.isReady { return description }
+      } catch {
+        guard error.isRetriable else { throw error }
+        failure = error
+      }
+      let next = MonotonicTime.now + .milliseconds(50)
+      guard next < end else { throw failure }
+      do { try await Loop.sleep(until: next) } catch { throw failure }
+    }
+  }
+
+  /// Ends the admin.
+  public func close() async {
+    guard !isClosed else { return }
+    isClosed = true
+    await client.destroy()
+  }
+}
+
+extension KafkaError {
+  fileprivate static let adminClosed = KafkaError(.closed, detail: "the admin is closed")
+}
+
+extension ClientProfile {
+  fileprivate static let admin = ClientProfile(
+    defaults: [(name: "reconnect.backoff.max.ms", value: "1000")], requirements: [log])
+}

@@ -1,0 +1,15 @@
+/// A record as it was read.
+public struct ConsumedRecord: Sendable, Hashable {
+  /// The topic's name.
+  public let topic: String
+  /// Where it stands in the topic.
+  public let position: KafkaPosition
+  /// The key, if it has one.
+  public let key: [UInt8]?
+  /// The content; nil is a tombstone.
+  public let value: [UInt8]?
+  /// What goes beside the content, in its order.
+  public let headers: [KafkaHeader]
+  /// When it was made, or appended where the topic is set so: milliseconds since 1970. Nil if nobody said.
+  public let timestamp: Int64?
+}

@@ -1,0 +1,69 @@
+import EventLoop
+import Foundation
+import Glibc
+public import Testing
+
+/// A broker of Apache Kafka that runs for the tests, and never outlives them.
+///
+/// `KAFKA_HOME` names the unpacked Kafka; where it is unset, `../shared/kafka` is one.
+public final class RealBroker: Sendable {
+  /// Skips a test, visibly, where no Kafka is there.
+  public static var isThere: ConditionTrait {
+    .enabled("needs an unpacked Apache Kafka: name it by KAFKA_HOME") { home != nil }
+  }
+
+  /// The broker that all tests of the process share. Whoever kills a broker starts one of their own.
+  public static func shared() async throws -> RealBroker { try await sharedBroker.value }
+
+  private static let sharedBroker = Task { try await RealBroker() }
+
+  private static let home: String? = {
+    if let named = ProcessInfo.processInfo.environment["KAFKA_HOME"], !named.isEmpty { return named }
+    let beside = Repository.root + "/../shared/kafka"
+    return FileManager.default.fileExists(atPath: beside + "/bin/kafka-server-start.sh") ? beside : nil
+  }()
+
+  /// Where it listens, for the property `bootstrap.servers`.
+  public let bootstrapServers: String
+  private let identifier: pid_t
+  /// The broker ends when nobody holds this any more, so also when this process dies.
+  private let lifeline: FileHandle
+
+  /// Why there is no broker.
+  public struct NotStarted: Error, CustomStringConvertible {
+    /// What to look at.
+    public let description = "Tests/run-broker did not start a broker; see the standard error"
+  }
+
+  /// Starts a broker and waits until it takes clients.
+  public init() async throws {
+    let (input, output) = (Pipe(), Pipe())
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Repository.root + "/Tests/run-broker")
+    process.arguments = [Self.home ?? ""]
+    process.standardInput = input
+    process.standardOutput = output
+    try process.run()
+    let thread = BlockingThread(named: "broker-start")
+    defer { thread.close() }
+    // Blocks until the broker is ready, or its launcher has given up.
+    let reader = output.fileHandleForReading
+    let line = await thread.run { reader.availableData }
+    let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0 == "\n" }
+    guard words.count == 2, let port = UInt16(words[0]), let identifier = pid_t(words[1]) else { throw NotStarted() }
+    bootstrapServers = "127.0.0.1:\(port)"
+    self.identifier = identifier
+    lifeline = input.fileHandleForWriting
+  }
+
+  deinit { lifeline.closeFile() }
+
+  /// Kills the broker as a power cut would.
+  public func kill() { Glibc.kill(identifier, SIGKILL) }
+
+  /// Stops the broker where it stands, connections open, until `thaw`.
+  public func freeze() { Glibc.kill(identifier, SIGSTOP) }
+
+  /// Lets a frozen broker go on.
+  public func thaw() { Glibc.kill(identifier, SIGCONT) }
+}
