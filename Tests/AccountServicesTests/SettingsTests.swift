@@ -82,19 +82,18 @@ import Testing
       "SIWA_INGRESS_PATH", "notifications?",
       "expected a path that begins with /, of letters, digits and -._~/, found \"notifications?\""
     ),
-    ("SIWA_APPLE_KEYS_LIFETIME", "1h", nil),
-    ("SIWA_APPLE_KEYS_REFRESH", "2h", nil),
+    (
+      "SIWA_APPLE_KEYS", "http://appleid.apple.com/auth/keys",
+      "expected an https URL (http only to this machine), such as https://example.com/path, "
+        + "found \"http://appleid.apple.com/auth/keys\""
+    ),
+    ("SIWA_APPLE_KEYS", "http://127.0.0.1:8080/auth/keys", nil),
     ("SIWA_KAFKA_SECURITY_PROTOCOL", "ssl", nil),
     ("SIWA_KAFKA_COLOUR", "red", "No such configuration property: \"colour\""),
     ("SIWA_KAFKA_LINGER_MS", "soon", "Invalid value for configuration property \"queue.buffering.max.ms\""),
     ("SIWA_LOG_LEVEL", "loud", "expected debug, info, notice, warning or error, found \"loud\""),
   ]) func explainsWhatDoesNotFit(variable: String, value: String, fault: String?) {
     #expect(faults([variable: value]) == (fault.map { ["\(variable): \($0)"] } ?? []))
-  }
-
-  @Test func refusesKeysThatDieBeforeTheyAreRefreshed() {
-    let found = faults(["SIWA_APPLE_KEYS_LIFETIME": "1h", "SIWA_APPLE_KEYS_REFRESH": "2h"])
-    #expect(found == ["SIWA_APPLE_KEYS_LIFETIME: expected at least apple.keys-refresh"])
   }
 
   @Test func warnsWhereTheMetricsAreVisibleToTheNetwork() throws {

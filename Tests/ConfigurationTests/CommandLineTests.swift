@@ -73,7 +73,7 @@ private struct Serve: Command {
     #expect(sources.environment == ["X": "y"])
   }
 
-  private static let url = "an https URL (http only to this machine), such as https://example.com/path"
+  private static let url = "an https URL"
 
   @Test(arguments: [
     (["send"], ["THING is missing; expected low or high", "--to is missing; expected \(url)"]),

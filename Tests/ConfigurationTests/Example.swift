@@ -52,6 +52,15 @@ struct Vault: Configurable {
   }
 }
 
+extension SettingType where Value == String {
+  /// A type of the tests' own.
+  static var url: SettingType {
+    SettingType(
+      "URL", expected: "an https URL", placeholder: "", show: { $0 },
+      parse: { $0.hasPrefix("https://") && $0.utf8.count > 8 ? $0 : nil })
+  }
+}
+
 private let room = SettingType(
   "room", expected: "a room (capital letters)", placeholder: "", show: { $0 },
   parse: { text in

@@ -59,13 +59,13 @@ import Testing
     let environment = [
       "TEST_MAIN_NAME": "n", "TEST_MAIN_LISTEN": "0.0.0.0:1", "TEST_MAIN_WORKERS": "1", "TEST_MAIN_FAST": "true",
       "TEST_MAIN_DEADLINE": "1m", "TEST_MAIN_MAX_SIZE": "64KiB", "TEST_MAIN_LEVEL": "high",
-      "TEST_MAIN_ADDRESS": "http://[::1]:80/", "TEST_MAIN_DATA": "relative", "TEST_MAIN_TAGS": "a, b,c",
+      "TEST_MAIN_ADDRESS": "https://[::1]:80/", "TEST_MAIN_DATA": "relative", "TEST_MAIN_TAGS": "a, b,c",
       "UNRELATED": "x",
     ]
     let example = try load("", environment: environment)
     let overrides = [
       "main.name=n", "main.listen=0.0.0.0:1", "main.workers=1", "main.fast=true", "main.deadline=60s",
-      "main.max-size=65536B", "main.level=high", "main.address=http://[::1]:80/", "main.data=relative",
+      "main.max-size=65536B", "main.level=high", "main.address=https://[::1]:80/", "main.data=relative",
       "main.tags=a,b,c",
     ]
     #expect(example == (try load("", overrides: overrides)))

@@ -23,6 +23,7 @@ struct ServeCommand: Command {
     SIGTERM or SIGINT: takes nothing new, answers what was accepted, ends with 0. A second one ends at once, with 1.
     Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
 
+    \(ConfigurationSchema.siwa.help(of: "siwa-ingress"))
     """
   static let examples = [
     CommandExample("siwa-ingress", "Serves with /etc/siwa/siwa.yaml and the variables SIWA_…."),

@@ -11,7 +11,7 @@ extension IngressService {
   package convenience init(
     _ configuration: IngressConfiguration, registry: MetricsRegistry, logger: Logger
   ) async throws {
-    let keys = try AppleKeys(configuration.apple, registry: registry, logger: logger)
+    let keys = AppleKeys(configuration.apple, registry: registry, logger: logger)
     await keys.restore()
     let producer = try Producer(
       configuration.kafka.configuration(), deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
@@ -30,27 +30,20 @@ extension AppleKeys {
   private static let retries = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
   /// The keys as the configuration has them.
-  fileprivate convenience init(_ settings: AppleSettings, registry: MetricsRegistry, logger: Logger) throws {
-    guard let url = HTTPClientURL(settings.keysURL) else { throw UnusableKeysAddress(address: settings.keysURL) }
+  fileprivate convenience init(_ settings: AppleSettings, registry: MetricsRegistry, logger: Logger) {
     let client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "siwa-ingress", trustAnchors: settings.trustedCA.map { .systemAnd(file: $0) } ?? .system,
         proxy: settings.proxy == .environment ? .environment : .none, connectTimeout: settings.deadline,
         maximumConnections: 2, maximumRequests: 4))
     self.init(
-      from: AppleKeysEndpoint(url, client: client, deadline: settings.deadline),
+      from: AppleKeysEndpoint(settings.keysURL, client: client, deadline: settings.deadline),
       cache: AppleKeysCache(
-        path: settings.keysFile, source: settings.keysURL, thread: BlockingThread(named: "apple-keys")),
+        path: settings.keysFile, source: settings.keysURL.text, thread: BlockingThread(named: "apple-keys")),
       pace: FetchPace(
         refresh: settings.keysRefresh, pause: settings.keysPause, firstRetry: Self.retries.first,
         longestRetry: Self.retries.longest),
       alarm: SystemAlarmClock(), now: { Timestamp.now }, jitter: { Double.random(in: 0..<1) },
       metrics: AppleKeysMetrics(registry, now: { Timestamp.now }), logger: logger)
   }
-}
-
-/// `apple.keys` names an address that the client would never ask.
-private struct UnusableKeysAddress: Error, CustomStringConvertible {
-  let address: String
-  var description: String { "apple.keys: expected an https address, or http on loopback, not \(address)" }
 }

@@ -1,4 +1,5 @@
 package import Configuration
+package import HTTPClient
 
 /// Where Apple is, and how far it is trusted: all of it can be somebody else's in a rehearsal.
 package struct AppleSettings: Configurable, Equatable {
@@ -13,7 +14,7 @@ package struct AppleSettings: Configurable, Equatable {
   /// Who must have issued what is believed.
   package var issuer: String
   /// Where the keys are fetched.
-  package var keysURL: String
+  package var keysURL: HTTPClientURL
   /// Where the keys are kept, so that a restart while Apple is down still verifies.
   package var keysFile: String
   /// How long keys are used before newer ones are asked for.
@@ -31,7 +32,7 @@ package struct AppleSettings: Configurable, Equatable {
 
   /// Everything said, nothing assumed.
   package init(
-    issuer: String, keysURL: String, keysFile: String, keysRefresh: Duration, keysPause: Duration,
+    issuer: String, keysURL: HTTPClientURL, keysFile: String, keysRefresh: Duration, keysPause: Duration,
     deadline: Duration, clockTolerance: Duration, trustedCA: String?, proxy: Proxy
   ) {
     (self.issuer, self.keysURL, self.keysFile) = (issuer, keysURL, keysFile)
@@ -44,16 +45,16 @@ package struct AppleSettings: Configurable, Equatable {
     issuer = settings.read(
       "apple.issuer", .text(1...255), default: "https://appleid.apple.com", "Who must have issued a notification.")
     keysURL = settings.read(
-      "apple.keys", .url, default: "https://appleid.apple.com/auth/keys", "Where Apple's public keys are fetched.")
+      "apple.keys", .httpURL, default: .appleKeys, "Where Apple's public keys are fetched.")
     keysFile = settings.read(
       "apple.keys-file", .path, default: "/var/lib/siwa/apple-keys.json",
       "Where the keys are kept, so that a restart while Apple is down still verifies.")
     keysRefresh = settings.read(
       "apple.keys-refresh", .duration(.seconds(60) ... .seconds(86_400)), default: .seconds(3600),
-      "How old the keys get before newer ones are asked for.")
+      "How old the keys get before newer ones are fetched; while those cannot be had, the old ones serve.")
     keysPause = settings.read(
       "apple.keys-pause", .duration(.seconds(1) ... .seconds(3600)), default: .seconds(30),
-      "How long Apple is not asked again, whatever keys are named to us.")
+      "How long after a fetch an unknown key causes no further one.")
     deadline = settings.read(
       "apple.deadline", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
       "How long one request to Apple may take.")
@@ -66,5 +67,23 @@ package struct AppleSettings: Configurable, Equatable {
     proxy = settings.read(
       "apple.proxy", .choice(Proxy.self), default: .none,
       "The way to Apple: straight, or as the variables https_proxy and no_proxy say.")
+  }
+}
+
+extension SettingType where Value == HTTPClientURL {
+  /// An address that the client would ask.
+  package static var httpURL: SettingType {
+    SettingType(
+      "URL", expected: "an https URL (http only to this machine), such as https://example.com/path",
+      placeholder: .appleKeys, show: \.description, parse: { HTTPClientURL($0) })
+  }
+}
+
+extension HTTPClientURL {
+  fileprivate static var appleKeys: HTTPClientURL {
+    guard let url = HTTPClientURL("https://appleid.apple.com/auth/keys") else {
+      preconditionFailure("Apple's own address is well-formed")
+    }
+    return url
   }
 }

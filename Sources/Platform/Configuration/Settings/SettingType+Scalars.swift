@@ -10,27 +10,6 @@ extension SettingType where Value == String {
           ? text : nil
       })
   }
-
-  /// An address on the web; without TLS only where nobody can listen in.
-  public static var url: SettingType {
-    SettingType(
-      "URL", expected: "an https URL (http only to this machine), such as https://example.com/path", placeholder: "",
-      show: { $0 },
-      parse: { text in
-        guard text.utf8.count <= 2000, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { return nil }
-        let host: Substring
-        if text.hasPrefix("https://") {
-          host = text.dropFirst("https://".count).prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        } else if text.hasPrefix("http://") {
-          host = text.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-          let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
-          guard ["127.0.0.1", "localhost", "[::1]"].contains(name) else { return nil }
-        } else {
-          return nil
-        }
-        return host.isEmpty || host.contains("@") ? nil : text
-      })
-  }
 }
 
 extension SettingType where Value == Int {
