@@ -75,6 +75,12 @@ let package = Package(
 
     // Programs
     program("siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "Telemetry"]),
+    program(
+      "siwa",
+      [
+        "AccountEvents", "AccountServices", "AppleSimulator", "Configuration", "Cryptography", "EventLoop",
+        "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry",
+      ]),
 
     // Tests
     tests(

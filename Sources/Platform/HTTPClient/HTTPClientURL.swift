@@ -15,6 +15,8 @@ public struct HTTPClientURL: Sendable, Hashable, CustomStringConvertible {
   /// Whether it goes over TLS; where it does not, the host is this machine's loopback.
   public let isEncrypted: Bool
   private let path: String
+  /// With its colon; empty where the scheme says it.
+  private let port: String
 
   /// Reads an absolute address; nil for anything that the client would not ask: another scheme, plain HTTP to another
   /// host than loopback, a user name or password, a fragment, spaces or bytes that are not ASCII.
@@ -44,10 +46,11 @@ public struct HTTPClientURL: Sendable, Hashable, CustomStringConvertible {
     self.text = whole
     self.host = host
     self.path = path
+    port = part(CURLUPART_PORT).map { ":\($0)" } ?? ""
   }
 
   /// The address without its query, for messages.
-  public var description: String { "\(isEncrypted ? "https" : "http")://\(host)\(path)" }
+  public var description: String { "\(isEncrypted ? "https" : "http")://\(host)\(port)\(path)" }
 
   private static func isLoopback(_ host: String) -> Bool {
     // libcurl never asks a name server for "localhost".

@@ -27,16 +27,37 @@ public final class Admin {
     return try await client.describe(topic: topic, within: limit)
   }
 
+  /// Asks for the offset that the next record of each partition will have, by partition. Asks again while brokers do not
+  /// agree yet who leads a partition, as after it was made. Throws the last answer when `limit` is over.
+  public func endOffsets(of topic: String, within limit: Duration) async throws(KafkaError) -> [Int32: Int64] {
+    try await repeatedly(within: limit) { left throws(KafkaError) in
+      let description = try await describe(topic: topic, within: left)
+      return try await client.endOffsets(of: topic, description.partitions.map(\.number), within: left)
+    }
+  }
+
   /// Waits until each partition of a topic has a broker that takes its records: a new topic needs a moment for that.
   ///
   /// Throws the cluster's last answer when `limit` is over or the task is cancelled.
   public func awaitTopic(_ topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
+    try await repeatedly(within: limit) { left throws(KafkaError) in
+      let description = try await describe(topic: topic, within: left)
+      guard description.isReady else {
+        throw KafkaError(.unknownTopic, detail: "a partition of the topic has no broker yet")
+      }
+      return description
+    }
+  }
+
+  /// Asks, and asks again after a short pause where the answer may be another later.
+  private func repeatedly<Value>(
+    within limit: Duration, _ ask: (Duration) async throws(KafkaError) -> Value
+  ) async throws(KafkaError) -> Value {
     let end = MonotonicTime.now + limit
     while true {
-      var failure = KafkaError(.unknownTopic, detail: "a partition of the topic has no broker yet")
+      let failure: KafkaError
       do throws(KafkaError) {
-        let description = try await describe(topic: topic, within: max(end - .now, .milliseconds(1)))
-        if description.isReady { return description }
+        return try await ask(max(end - .now, .milliseconds(1)))
       } catch {
         guard error.isRetriable else { throw error }
         failure = error

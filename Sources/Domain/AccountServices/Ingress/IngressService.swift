@@ -101,9 +101,12 @@ package final class IngressService {
   }
 
   private func note(_ part: Readiness.Part, _ cause: String?) {
+    let wasReady = readiness.isReady(part)
     guard readiness.note(part, cause) else { return }
     if let cause {
-      logger.warning("not ready", ["part": .string(part.rawValue), "cause": .string(cause)])
+      // A part that is not ready yet is no surprise; one that is not ready any more is.
+      let metadata: LogMetadata = ["part": .string(part.rawValue), "cause": .string(cause)]
+      if wasReady { logger.warning("not ready", metadata) } else { logger.info("not ready yet", metadata) }
     } else {
       logger.info("ready", ["part": .string(part.rawValue)])
     }

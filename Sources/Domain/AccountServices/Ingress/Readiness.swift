@@ -25,6 +25,9 @@ package final class Readiness {
     return causes[part] != cause
   }
 
+  /// Whether the part is ready.
+  package func isReady(_ part: Part) -> Bool { causes[part] == nil }
+
   /// Whether all parts are ready.
   package var isReady: Bool { causes.isEmpty }
 

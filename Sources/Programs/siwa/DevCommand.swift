@@ -1,0 +1,62 @@
+import Configuration
+import EventLoop
+import Glibc
+
+/// `siwa dev`: the whole way of a notification on one machine.
+struct DevCommand: Command {
+  static let name = "dev"
+  static let summary = "Runs everything here: a simulated Apple, Kafka and the ingress."
+  static let details = """
+    Nothing is kept: certificates, keys and the embedded Kafka go when the command ends. The simulated Apple really
+    signs, the ingress really verifies; only trust anchors and addresses differ from production.
+
+    Exit codes: 0 all went well, 1 something failed, 2 the command line makes no sense.
+
+    """
+  static let examples = [
+    CommandExample(
+      "siwa dev", "Starts, sends a notification every few seconds, and tells what arrives; Ctrl-C ends it."),
+    CommandExample("siwa dev --once", "Ends with exit code 0 as soon as one event of every type has arrived."),
+    CommandExample("siwa dev --kafka localhost:9092", "Publishes to a Kafka that runs already."),
+  ]
+
+  let kafka: String?
+  let isOnce: Bool
+  let interval: Duration
+
+  init(reading arguments: inout CommandArguments) {
+    kafka = arguments.readIfPresent(
+      "--kafka", "HOST:PORT", .text(1...4096), "Brokers of a real Kafka; without it, one inside this process.")
+    isOnce = arguments.flag("--once", "Ends as soon as one event of every type has arrived.")
+    interval = arguments.read(
+      "--every", "TIME", .duration(.milliseconds(100)...(.seconds(3600))), default: .seconds(5),
+      "The pause between two notifications.")
+  }
+
+  func run() async -> ExitCode { await rehearse() }
+
+  @Loop
+  private func rehearse() async -> ExitCode {
+    do {
+      let rehearsal = try await Rehearsal(brokers: kafka)
+      for line in rehearsal.whereabouts { Terminal.say(line) }
+      let signals = try Signals([SIGINT, SIGTERM])
+      let outcome = await withTaskGroup(of: ExitCode?.self) { group in
+        group.addTask(executorPreference: Loop.executor) { [interval, isOnce] in
+          await rehearsal.run(every: interval, once: isOnce)
+        }
+        group.addTask(executorPreference: Loop.executor) { [isOnce] in
+          await signals.next() == nil ? nil : isOnce ? .failure : .success
+        }
+        let first = await group.next() ?? nil
+        signals.close()
+        group.cancelAll()
+        return first ?? .failure
+      }
+      return outcome
+    } catch {
+      Terminal.complain("siwa: \(error)")
+      return .failure
+    }
+  }
+}

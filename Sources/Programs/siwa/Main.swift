@@ -1,0 +1,17 @@
+import AccountServices
+import Configuration
+import EventLoop
+import Glibc
+
+/// The operator's program: see `siwa --help`.
+@main
+struct Siwa {
+  static func main() {
+    Signals.block([SIGINT, SIGTERM])
+    let words = Array(CommandLine.arguments.dropFirst())
+    let program = CommandLineProgram(
+      "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
+      [DevCommand.self, NotifyCommand.self, SimulateCommand.self, ConfigurationCheck.self, ConfigurationList.self])
+    exit(Loop.run { await program.run(words).rawValue })
+  }
+}

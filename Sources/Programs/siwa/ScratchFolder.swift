@@ -1,0 +1,42 @@
+import Cryptography
+import EventLoop
+import Glibc
+
+/// A folder that only this user can read, gone when the program ends: certificates and keys of a rehearsal.
+struct ScratchFolder: ~Copyable {
+  let path: String
+
+  /// Makes the folder below `TMPDIR`, or /tmp.
+  init() throws(SystemError) {
+    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+    var template = Array("\(parent)/siwa-XXXXXX".utf8CString)
+    guard unsafe mkdtemp(&template) != nil else { throw .current }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit {
+    for name in names { unsafe unlink("\(path)/\(name)") }
+    unsafe rmdir(path)
+  }
+
+  /// The path of a file in the folder.
+  func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// Writes a file that only this user can read.
+  func write(_ text: String, to name: String) throws(SystemError) {
+    try PrivateFile.write(text, to: file(name))
+  }
+
+  private var names: [String] {
+    guard let folder = unsafe opendir(path) else { return [] }
+    defer { unsafe closedir(folder) }
+    var names: [String] = []
+    while let entry = unsafe readdir(folder) {
+      let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { raw in
+        unsafe String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+}

@@ -1,0 +1,81 @@
+import AccountEvents
+import AppleSimulator
+import Configuration
+import Cryptography
+import EventLoop
+import Glibc
+import HTTPClient
+import HTTPServer
+
+/// `siwa simulate`: Apple's side by itself.
+struct SimulateCommand: Command {
+  static let name = "simulate"
+  static let summary = "Runs the simulated Apple by itself: its keys endpoint, and whatever it is told to sign."
+  static let details = """
+    A fake, for rehearsals: point apple.keys of the ingress to it and apple.trusted-ca to its certificate, and have it
+    sign with 'siwa notify'. It listens on loopback only: whoever reaches it can have anything signed. What goes wrong on
+    request: POST {"answer":"html"} to /simulator/keys, POST {} to /simulator/keys/rotate; answers are
+    \(KeysAnswer.allCases.map(\.rawValue).joined(separator: ", ")).
+
+    """
+  static let examples = [
+    CommandExample("siwa simulate --port 8444 --folder ./rehearsal", "Puts certificate.pem into the folder and serves.")
+  ]
+
+  let port: Int
+  let folder: String
+  let trust: String?
+
+  init(reading arguments: inout CommandArguments) {
+    port = arguments.read("--port", "NUMBER", .integer(0...65_535), default: 8444, "The port; 0 for any free one.")
+    folder = arguments.read(
+      "--folder", "FOLDER", .path, "Where certificate.pem and key.pem are; they are made where they are missing.")
+    trust = arguments.readIfPresent("--trust", "FILE", .path, "PEM file with the certificate of the receivers.")
+  }
+
+  func run() async -> ExitCode { await serve() }
+
+  @Loop
+  private func serve() async -> ExitCode {
+    do {
+      let tls = try certificate()
+      let apple = SimulatedApple(
+        ring: try KeyRing(generating: 2), issuer: AppleNotification.appleIssuer,
+        trustAnchors: .systemAnd(file: trust ?? tls.certificateFile), clock: { Timestamp.now })
+      let server = try SimulatedAppleServer(apple, port: UInt16(port), tls: tls)
+      Terminal.say("Apple (simulated)  \(server.keysURL)")
+      Terminal.say("Trust anchor       \(tls.certificateFile)")
+      let signals = try Signals([SIGINT, SIGTERM])
+      await withTaskGroup { group in
+        group.addTask(executorPreference: Loop.executor) { await server.run() }
+        _ = await signals.next()
+        group.cancelAll()
+      }
+      return .success
+    } catch {
+      Terminal.complain("siwa: \(error)")
+      return .failure
+    }
+  }
+
+  private func certificate() throws -> TLSServerConfiguration {
+    let tls = TLSServerConfiguration(certificateFile: "\(folder)/certificate.pem", privateKeyFile: "\(folder)/key.pem")
+    if unsafe access(tls.certificateFile, F_OK) == 0 { return tls }
+    guard unsafe mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+      throw UnusableFolder(path: folder, cause: .current)
+    }
+    let made = try SelfSignedCertificate(
+      for: ["localhost", "127.0.0.1", "::1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 365 * 86_400
+    )
+    try PrivateFile.write(made.certificatePEM, to: tls.certificateFile)
+    try PrivateFile.write(made.privateKeyPEM, to: tls.privateKeyFile)
+    return tls
+  }
+}
+
+/// The folder of `--folder` can neither be used nor made.
+private struct UnusableFolder: Error, CustomStringConvertible {
+  let path: String
+  let cause: SystemError
+  var description: String { "--folder \(path): \(cause)" }
+}
