@@ -35,8 +35,14 @@ import CLibrdkafka
   }
 
   deinit {
-    unsafe rd_kafka_mock_cluster_destroy(handles.cluster)
-    unsafe rd_kafka_destroy(handles.client)
+    // Ending its threads takes up to a second, which whoever dropped the cluster, the loop perhaps, must not wait for.
+    let handles = handles
+    Task {
+      await Client.onThread {
+        unsafe rd_kafka_mock_cluster_destroy(handles.cluster)
+        unsafe rd_kafka_destroy(handles.client)
+      }
+    }
   }
 
   /// Makes a topic. A topic that nobody made has four partitions.

@@ -1,5 +1,8 @@
 // What Glibc's overlay does not carry: GNU extensions, macros and variadic calls.
 #pragma once
+// The structs of the C library are Glibc's own for Swift: without this, which module they belong to depends on the order
+// in which a file's imports are loaded, and with it what the file has to import.
+#pragma clang module import SwiftGlibc
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
