@@ -77,6 +77,10 @@ import Testing
       "expected a Team ID (ten capital letters and digits, such as A1B2C3D4E5) as a key, found \"A1\""
     ),
     ("SIWA_INGRESS_DEADLINES_PUBLISH", "30s", "expected less than ingress.deadlines.request"),
+    (
+      "SIWA_INGRESS_DEADLINES_REQUEST", "soon",
+      "expected a duration from 100ms to 5m, such as 250ms, 5s or 60d, found \"soon\""
+    ),
     ("SIWA_INGRESS_ADMIN", "0.0.0.0:8443", "expected another address than ingress.listen"),
     (
       "SIWA_INGRESS_PATH", "notifications?",
@@ -109,5 +113,21 @@ import Testing
     var dumped = ""
     dump(configuration, to: &dumped)
     #expect(!"\(configuration) \(dumped) \(schema.check(sources))".contains("hunter2"))
+  }
+
+  @Test func checksAFileFromTheCommandLine() async {
+    let program = CommandLineProgram("siwa", "The operator's tool.", [ConfigurationCheck.self, ConfigurationList.self])
+    let good = directory.write(
+      "good.yaml",
+      """
+      teams: { A1B2C3D4E5: { audiences: [com.example.app] } }
+      kafka: { bootstrap.servers: "127.0.0.1:9092" }
+      ingress: { certificate: certificate, private-key: key }
+      """)
+    for file in ["certificate", "key"] { _ = directory.write(file, "") }
+    #expect(await program.run(["config", "check", "--config", good]) == .success)
+    #expect(await program.run(["config", "check", "--config", good, "--set", "log.level=loud"]) == .failure)
+    #expect(await program.run(["config", "check", "--config", good, "--program", "siwa-ingres"]) == .misuse)
+    #expect(await program.run(["config", "list"]) == .success)
   }
 }

@@ -103,6 +103,14 @@ import Testing
     logger.info("m")
   }
 
+  @Test func writesToStandardErrorUnlessToldOtherwise() async throws {
+    let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+      Logger(level: .info, format: .text, clock: { 0 }).info("hello", ["a": 1])
+    }
+    let written = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+    #expect(written.contains("1970-01-01T00:00:00.000Z INFO    hello a=1\n"))
+  }
+
   @Test func keepsOnlyTheLengthOfWhatIsRedacted() {
     log.logger(format: .text).info("m", ["k": .describing(Redacted("someone@example.com"))])
     #expect(log.lines[0].hasSuffix("k=\"«redacted, 19 bytes»\"\n"))

@@ -2,9 +2,13 @@ package import Configuration
 
 /// `siwa config check`: whether the programs would start, and with what.
 package struct ConfigurationCheck: Command {
+  /// The words that start it.
   package static let name = "config check"
+  /// What it does.
   package static let summary = "Says what each program would use, and from where; and all that is wrong with it."
+  /// What its exit code means.
   package static let details = "Exit code 1 if a program would not start. Secrets are never shown.\n"
+  /// How it is used.
   package static let examples = [
     CommandExample("siwa config check", "Checks /etc/siwa/siwa.yaml and the environment."),
     CommandExample(
@@ -14,11 +18,13 @@ package struct ConfigurationCheck: Command {
   private let options: ConfigurationOptions
   private let programs: [String]
 
+  /// Reads the arguments.
   package init(reading arguments: inout CommandArguments) {
     options = ConfigurationOptions(reading: &arguments)
     programs = arguments.readAll("--program", "NAME", .program, "Only this program; may be repeated.")
   }
 
+  /// Prints it.
   package func run() async -> ExitCode {
     let sources = options.sources(environment: ConfigurationSources.processEnvironment)
     let report = ConfigurationSchema.siwa.check(sources, programs: programs)
@@ -29,12 +35,17 @@ package struct ConfigurationCheck: Command {
 
 /// `siwa config list`: every setting there is.
 package struct ConfigurationList: Command {
+  /// The words that start it.
   package static let name = "config list"
+  /// What it does.
   package static let summary = "Lists every setting, as the Markdown table of the README."
+  /// How it is used.
   package static let examples = [CommandExample("siwa config list", "What can be set, its default, and what it means.")]
 
+  /// Reads the arguments.
   package init(reading arguments: inout CommandArguments) {}
 
+  /// Prints it.
   package func run() async -> ExitCode {
     print(ConfigurationSchema.siwa.markdownTable, terminator: "")
     return .success

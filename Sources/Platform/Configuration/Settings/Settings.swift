@@ -38,7 +38,8 @@ public struct Settings {
     declare(path, type.name, .value(type.show(preset)), help, isSecret: type.isSecret)
     switch resolve(path, type) {
     case .value(let value): return value
-    case .faulty: return type.placeholder
+    // For the reading to go on: there is a fault now, so that no program gets what it makes.
+    case .faulty: return preset
     case .absent:
       note(path, type.show(preset), .preset)
       return preset
@@ -53,7 +54,8 @@ public struct Settings {
 
   /// Says that a setting, well-formed as it is, does not go together with another one.
   public mutating func refuse(_ path: String, _ message: String) {
-    if isDescribing { return }
+    // What is malformed has its fault already; what stands in for it says nothing.
+    if isDescribing || faults.contains(where: { $0.setting == path }) { return }
     fault(origin(of: path), path, message)
   }
 

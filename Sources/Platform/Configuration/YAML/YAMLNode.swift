@@ -1,6 +1,6 @@
 /// A value of a YAML document, and the line on which it begins.
-struct YAMLNode: Sendable, Equatable {
-  enum Content: Sendable, Equatable {
+struct YAMLNode: Sendable {
+  enum Content: Sendable {
     /// Text as it stands in the file: its declaration says what it means, not its look.
     case scalar(String, isQuoted: Bool)
     case sequence([YAMLNode])
@@ -27,7 +27,7 @@ struct YAMLNode: Sendable, Equatable {
 }
 
 /// One `key: value` of a mapping.
-struct YAMLEntry: Sendable, Equatable {
+struct YAMLEntry: Sendable {
   let key: String
   let line: Int
   let value: YAMLNode
