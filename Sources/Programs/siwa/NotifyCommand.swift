@@ -1,3 +1,4 @@
+import AccountServices
 import AppleSimulator
 import Configuration
 import EventLoop
@@ -27,7 +28,7 @@ struct NotifyCommand: Command {
 
   let type: NotificationType
   let user: String
-  let receiver: String
+  let receiver: HTTPClientURL
   let simulator: HTTPClientURL?
   let audience: String
   let faults: [Fault]
@@ -39,8 +40,8 @@ struct NotifyCommand: Command {
       "TYPE", .choice(NotificationType.self),
       "What happened: \(NotificationType.allCases.map(\.rawValue).joined(separator: ", ")).")
     user = arguments.read("--user", "NAME", .text(1...255), "To whom: a name, always the same person, or a sub.")
-    receiver = arguments.read("--to", "URL", .url, "The receiver, as Apple would have been told.")
-    let base = arguments.read("--simulator", "URL", .url, "Where the simulator is, as 'siwa dev' prints it.")
+    receiver = arguments.read("--to", "URL", .httpURL, "The receiver, as Apple would have been told.")
+    let base = arguments.read("--simulator", "URL", .httpURL, "Where the simulator is, as 'siwa dev' prints it.").text
     simulator = HTTPClientURL(base.hasSuffix("/") ? "\(base)simulator/notify" : "\(base)/simulator/notify")
     audience = arguments.read(
       "--audience", "ID", .text(1...255), default: "com.example.app", "The App ID or Services ID that is told.")
@@ -62,7 +63,7 @@ struct NotifyCommand: Command {
     defer { client.close() }
     let order = JSONValue.object([
       .init("type", .string(type.rawValue)), .init("user", .string(user)), .init("audience", .string(audience)),
-      .init("to", .string(receiver)), .init("faults", .array(faults.map { .string($0.rawValue) })),
+      .init("to", .string(receiver.text)), .init("faults", .array(faults.map { .string($0.rawValue) })),
       .init("copies", .integer(Int64(copies))),
     ])
     do throws(HTTPClientError) {

@@ -137,7 +137,9 @@ extension Rehearsal {
   private static func configuration(
     kafka: KafkaSettings, tls: TLSServerConfiguration, keysURL: String, keysFile: String, trustedCA: String
   ) throws -> IngressConfiguration {
-    guard let client = ClientID(audience), let team = TeamID(team) else { preconditionFailure("our own constants") }
+    guard let client = ClientID(audience), let team = TeamID(team), let keysURL = HTTPClientURL(keysURL) else {
+      preconditionFailure("our own constants")
+    }
     return IngressConfiguration(
       teams: TeamsSettings(teams: [client: team]),
       apple: AppleSettings(
