@@ -12,11 +12,9 @@ public enum Base64URL {
   /// The bytes that `text` stands for, or nil if it is not strict base64url.
   public static func decode(_ text: RawSpan) -> [UInt8]? {
     guard let count = decodedCount(text.byteCount) else { return nil }
-    var isValid = false
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-      isValid = unsafe decode(text, into: UnsafeMutableRawBufferPointer(buffer))
-      initialized = isValid ? count : 0
-    }
+    // Zeros first: the initializer that leaves memory as it is looks its type up at run time, which costs more.
+    var bytes = [UInt8](repeating: 0, count: count)
+    let isValid = unsafe bytes.withUnsafeMutableBytes { unsafe decode(text, into: $0) }
     return isValid ? bytes : nil
   }
 
@@ -32,7 +30,8 @@ public enum Base64URL {
   }
 
   private static func decode(_ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer) -> Bool {
-    // Bit 31 marks a character outside the alphabet; it survives every `|`, so one test at the end suffices.
+    // Only the value of a character outside the alphabet has its two highest bits set; they survive every `|`, so one
+    // test at the end suffices.
     var seen: UInt32 = 0
     var position = 0, written = 0
     while position &+ 4 <= input.count {
@@ -47,7 +46,7 @@ public enum Base64URL {
       written &+= 3
     }
     let rest = input.count &- position
-    guard rest > 0 else { return seen < invalid }
+    guard rest > 0 else { return seen < 64 }
     let a = unsafe sextet(input[position]), b = unsafe sextet(input[position &+ 1])
     let c = unsafe rest == 3 ? sextet(input[position &+ 2]) : 0
     seen |= a | b | c
@@ -55,15 +54,10 @@ public enum Base64URL {
     unsafe output[written] = UInt8(truncatingIfNeeded: bits >> 16)
     if rest == 3 { unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bits >> 8) }
     let unused: UInt32 = rest == 3 ? 0xff : 0xffff
-    return seen < invalid && bits & unused == 0
+    return seen < 64 && bits & unused == 0
   }
 
-  private static let invalid: UInt32 = 1 << 31
-
-  private static func sextet(_ character: UInt8) -> UInt32 {
-    let value = UInt32(sextets[Int(character)])
-    return value == 0xff ? invalid : value
-  }
+  private static func sextet(_ character: UInt8) -> UInt32 { UInt32(sextets[Int(character)]) }
 }
 
 extension Base64URL {

@@ -32,19 +32,21 @@ extension JSONReader {
   private mutating func skipPlainText() {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let high: UInt64 = 0x8080_8080_8080_8080
-    while position &+ 8 <= end {
-      let word = unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+    var place = position
+    while place &+ 8 <= end {
+      let word = unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
       // The high bit of each byte says whether that byte is special; above the lowest one that is, a borrow may lie.
       let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
       let backslash = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
       let control = (word &- ones &* 0x20) & ~word
       let special = (word | control | ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash)) & high
       guard special == 0 else {
-        position &+= special.trailingZeroBitCount / 8
+        position = place &+ special.trailingZeroBitCount / 8
         return
       }
-      position &+= 8
+      place &+= 8
     }
+    position = place
     while let byte = current, byte >= 0x20, byte < 0x80, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
       position &+= 1
     }
@@ -139,33 +141,40 @@ extension JSONReader {
   func utf8(of token: StringToken) -> [UInt8] {
     guard token.hasEscapes else { return unsafe [UInt8](contents(of: token)) }
     // No escape is shorter than what it stands for.
-    return unsafe [UInt8](unsafeUninitializedCapacity: token.end - token.start) { output, count in
-      var offset = token.start
-      while offset < token.end {
-        let byte = self.byte(at: offset)
-        guard byte == UInt8(ascii: "\\") else {
-          unsafe output[count] = byte
-          count += 1
-          offset += 1
-          continue
-        }
-        if let plain = Self.escapedByte(self.byte(at: offset + 1)) {
-          unsafe output[count] = plain
-          count += 1
-          offset += 2
-          continue
-        }
-        var scalar = escapedUnit(at: offset) ?? 0
-        offset += 6
-        if 0xd800...0xdbff ~= scalar {
-          scalar = 0x10000 + (scalar & 0x3ff) << 10 + (escapedUnit(at: offset) ?? 0) & 0x3ff
-          offset += 6
-        }
-        for unit in UTF8.encode(Unicode.Scalar(scalar) ?? "\u{fffd}") ?? UTF8.encodedReplacementCharacter {
-          unsafe output[count] = unit
-          count += 1
-        }
+    var output = [UInt8](repeating: 0, count: token.end - token.start)
+    let count = unsafe output.withUnsafeMutableBufferPointer { unsafe unescape(token, into: $0) }
+    output.removeLast(output.count - count)
+    return output
+  }
+
+  /// Writes the UTF-8 of a string that was checked, and says how many bytes it has.
+  private func unescape(_ token: StringToken, into output: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    var offset = token.start, count = 0
+    while offset < token.end {
+      let byte = unsafe bytes[offset]
+      guard byte == UInt8(ascii: "\\") else {
+        unsafe output[count] = byte
+        count &+= 1
+        offset &+= 1
+        continue
+      }
+      if let plain = unsafe Self.escapedByte(bytes[offset &+ 1]) {
+        unsafe output[count] = plain
+        count &+= 1
+        offset &+= 2
+        continue
+      }
+      var scalar = escapedUnit(at: offset) ?? 0
+      offset &+= 6
+      if 0xd800...0xdbff ~= scalar {
+        scalar = 0x10000 + (scalar & 0x3ff) << 10 + (escapedUnit(at: offset) ?? 0) & 0x3ff
+        offset &+= 6
+      }
+      for unit in UTF8.encode(Unicode.Scalar(scalar) ?? "\u{fffd}") ?? UTF8.encodedReplacementCharacter {
+        unsafe output[count] = unit
+        count &+= 1
       }
     }
+    return count
   }
 }

@@ -25,24 +25,39 @@
   var position = 0
   private var depth = 0
   private var hasValue = true
+  /// The names of all objects that are open, outermost first.
   private var names: [MemberName] = []
+  /// The names in `names` that were written with escapes, without them.
+  var unescapedNames: [UInt8] = []
   private let limits: JSONLimits
 
   /// Lends a reader of the one value in `text` to `body`, and refuses what is left over or wrong behind it.
+  @inlinable
   public static func read<Value>(
     _ text: RawSpan, _ limits: JSONLimits, _ body: (inout JSONReader) throws(JSONError) -> Value
   ) throws(JSONError) -> Value {
+    var value: Value?
+    try lend(text, limits) { reader throws(JSONError) in value = try body(&reader) }
+    guard let value else { preconditionFailure("the body was not called") }
+    return value
+  }
+
+  /// `read` without its type parameter: a generic function called from another module looks its types up each time,
+  /// which would cost more than the reading of a small text.
+  @usableFromInline
+  static func lend(
+    _ text: RawSpan, _ limits: JSONLimits, _ body: (inout JSONReader) throws(JSONError) -> Void
+  ) throws(JSONError) {
     guard text.byteCount <= limits.bytes else { throw JSONError(.tooLarge, at: limits.bytes) }
     // The detour by Result is for `withUnsafeBytes`, which does not pass typed errors on.
-    return try unsafe text.withUnsafeBytes { bytes in
+    try unsafe text.withUnsafeBytes { bytes in
       Result { () throws(JSONError) in
         var reader = unsafe JSONReader(bytes: bytes, limits: limits)
         reader.skipWhitespace()
-        let value = try body(&reader)
+        try body(&reader)
         try reader.skipIfUnread()
         reader.skipWhitespace()
         guard reader.position == bytes.count else { throw JSONError(.trailingBytes, at: reader.position) }
-        return value
       }
     }.get()
   }
@@ -205,11 +220,10 @@
     let start = position
     guard current == UInt8(ascii: "\"") else { throw JSONError(.malformed, at: position) }
     let token = try scanString()
-    let name = MemberName(token, self)
-    for index in first..<names.count where names[index].equals(name, self) {
-      throw JSONError(.duplicateMember, at: start)
-    }
+    let name = remember(token)
+    for index in first..<names.count where isSame(names[index], name) { throw JSONError(.duplicateMember, at: start) }
     guard names.count - first < limits.members else { throw JSONError(.tooManyMembers, at: start) }
+    if names.isEmpty { names.reserveCapacity(16) }
     names.append(name)
     return token
   }

@@ -1,35 +1,45 @@
 /// A member's name as it is kept to notice when it comes again.
 struct MemberName {
-  private let token: StringToken
-  /// The name without escapes, where its spelling has some: `"a"` and `"\u0061"` are one name.
-  private let unescaped: [UInt8]?
-  /// The length and the first seven bytes, which tell most names apart.
-  private let summary: UInt64
+  /// Whether it stands in `unescapedNames`, because its spelling has escapes, and not in the text.
+  let isUnescaped: Bool
+  let start: Int
+  let count: Int
+  /// The first eight bytes, which tell most names of one length apart.
+  let beginning: UInt64
+}
 
-  init(_ token: StringToken, _ reader: borrowing JSONReader) {
-    self.token = token
-    unescaped = token.hasEscapes ? reader.utf8(of: token) : nil
-    summary = unsafe Self.withBytes(token, unescaped, reader) { bytes in
-      var summary = UInt64(truncatingIfNeeded: bytes.count)
-      for index in 0..<min(7, bytes.count) { unsafe summary = summary << 8 | UInt64(bytes[index]) }
-      return summary
+extension JSONReader {
+  /// Takes down a name that was just read: `"a"` and `"\u0061"` are one name.
+  mutating func remember(_ token: StringToken) -> MemberName {
+    guard token.hasEscapes else {
+      return unsafe MemberName(
+        isUnescaped: false, start: token.start, count: token.end - token.start,
+        beginning: Self.beginning(contents(of: token)))
     }
+    let start = unescapedNames.count
+    let name = utf8(of: token)
+    unescapedNames += name
+    return unsafe MemberName(
+      isUnescaped: true, start: start, count: name.count, beginning: name.withUnsafeBytes(Self.beginning))
   }
 
-  /// Whether both are the same name of one object.
-  func equals(_ other: MemberName, _ reader: borrowing JSONReader) -> Bool {
-    guard summary == other.summary else { return false }
-    return unsafe Self.withBytes(token, unescaped, reader) { bytes in
-      unsafe Self.withBytes(other.token, other.unescaped, reader) { otherBytes in unsafe bytes.elementsEqual(otherBytes)
-      }
-    }
+  /// Whether both are one name.
+  func isSame(_ left: MemberName, _ right: MemberName) -> Bool {
+    guard left.count == right.count, left.beginning == right.beginning else { return false }
+    if left.count <= 8 { return true }
+    return unsafe withBytes(left) { left in unsafe withBytes(right) { unsafe left.elementsEqual($0) } }
   }
 
-  private static func withBytes<Value>(
-    _ token: StringToken, _ unescaped: [UInt8]?, _ reader: borrowing JSONReader,
-    _ body: (UnsafeRawBufferPointer) -> Value
-  ) -> Value {
-    if let unescaped { return unsafe unescaped.withUnsafeBytes(body) }
-    return unsafe body(reader.contents(of: token))
+  private static func beginning(_ name: UnsafeRawBufferPointer) -> UInt64 {
+    if name.count >= 8 { return unsafe name.loadUnaligned(as: UInt64.self) }
+    var beginning: UInt64 = 0
+    for index in 0..<name.count { beginning = unsafe beginning << 8 | UInt64(name[index]) }
+    return beginning
+  }
+
+  private func withBytes(_ name: MemberName, _ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    let place = name.start..<name.start + name.count
+    guard name.isUnescaped else { return unsafe body(UnsafeRawBufferPointer(rebasing: bytes[place])) }
+    return unsafe unescapedNames.withUnsafeBytes { unsafe body(UnsafeRawBufferPointer(rebasing: $0[place])) }
   }
 }

@@ -24,14 +24,10 @@ struct NotificationClaims {
   private static let limits = JSONLimits(bytes: UnverifiedNotification.maximumBodySize, depth: 64, members: 256)
 
   init(reading payload: [UInt8]) throws(JSONError) {
-    var claims = NotificationClaims()
     try unsafe JSONReader.read(payload.span.bytes, Self.limits) { reader throws(JSONError) in
-      try reader.readObject { name, value throws(JSONError) in try claims.read(name, &value) }
+      try reader.readObject { name, value throws(JSONError) in try read(name, &value) }
     }
-    self = claims
   }
-
-  private init() {}
 
   private mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
     switch name {

@@ -13,10 +13,9 @@ struct NotificationFrame {
   /// The latest moment at which an event may have happened.
   let latest: Timestamp
 
-  /// Whether the identifier of every event that a body has room for can be made of `id`.
-  static func hasRoomForIndex(_ id: EventID) -> Bool {
-    EventID(jti: id, index: UnverifiedNotification.maximumBodySize) != nil
-  }
+  /// The longest `jti`, in bytes, that leaves room in an `EventID` for the index of every event that a body can hold.
+  /// Apple's have 22.
+  static let longestID = 120
 
   /// The events, each by itself known or to be kept aside; never none, because the notification is an obligation.
   func events(in claim: NotificationClaims.Events) -> [VerifiedNotification.Event] {
@@ -30,7 +29,7 @@ struct NotificationFrame {
     }
     guard written.count > 1 else { return [event(written[0], id)] }
     return written.enumerated().map { index, written in
-      event(written, EventID(jti: id, index: index) ?? id)  // never nil: see `hasRoomForIndex`
+      event(written, EventID(jti: id, index: index) ?? id)  // never nil: see `longestID`
     }
   }
 

@@ -54,14 +54,15 @@ package struct NotificationVerifier: Sendable {
     guard
       let expiry = claims.expiry.flatMap(Timestamp.init(seconds:)),
       let issue = claims.issue.flatMap(Timestamp.init(seconds:)),
-      let id = EventID(jti), NotificationFrame.hasRoomForIndex(id)
+      let id = EventID(jti), jti.utf8.count <= NotificationFrame.longestID
     else { throw .malformedClaims }
 
+    let latest = now + clockTolerance
     let untimely: QuarantinedEvent.Reason? =
-      expiry + clockTolerance < now ? .expired : now + clockTolerance < issue ? .notYetValid : nil
+      expiry < now - clockTolerance ? .expired : latest < issue ? .notYetValid : nil
     let frame = NotificationFrame(
       id: id, team: team, audience: audience, issuedAt: issue, payload: notification.payload, untimely: untimely,
-      latest: now + clockTolerance)
+      latest: latest)
     return VerifiedNotification(
       id: id, team: team, audience: audience, issuedAt: issue, keyID: notification.keyID,
       events: frame.events(in: written), jws: notification.jws)

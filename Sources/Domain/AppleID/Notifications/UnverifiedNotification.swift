@@ -1,4 +1,5 @@
 import Cryptography
+import Glibc
 import JSON
 
 /// A notification taken apart, with nothing in it believed: anybody can have sent it.
@@ -37,10 +38,9 @@ package struct UnverifiedNotification: Sendable {
 
   /// Takes a compact JWS (RFC 7515 §7.1) apart.
   init(jws: [UInt8]) throws(Refusal) {
-    let dot = UInt8(ascii: ".")
     guard
-      let first = jws.firstIndex(of: dot), let last = jws.lastIndex(of: dot), first < last,
-      !jws[(first + 1)..<last].contains(dot)
+      let first = Self.dot(in: jws, from: 0), let last = Self.dot(in: jws, from: first + 1),
+      Self.dot(in: jws, from: last + 1) == nil
     else { throw .notThreeParts }
     let header = try Self.decode(jws, 0..<first)
     payload = try Self.decode(jws, (first + 1)..<last)
@@ -53,6 +53,16 @@ package struct UnverifiedNotification: Sendable {
   /// Whether the key that the header names signed these very bytes.
   func isSigned(by key: RSAPublicKey) -> Bool {
     unsafe key.verifiesRS256(signature.span.bytes, of: jws.span.bytes.extracting(0..<signedCount))
+  }
+
+  private static func dot(in jws: [UInt8], from start: Int) -> Int? {
+    unsafe jws.withUnsafeBytes { bytes in
+      guard
+        let base = bytes.baseAddress,
+        let dot = unsafe memchr(base + start, CInt(UInt8(ascii: ".")), bytes.count - start)
+      else { return nil }
+      return unsafe base.distance(to: UnsafeRawPointer(dot))
+    }
   }
 
   private static func decode(_ jws: [UInt8], _ part: Range<Int>) throws(Refusal) -> [UInt8] {

@@ -50,11 +50,9 @@ struct WrittenEvent {
   private init() {}
 
   private init(reading reader: inout JSONReader, _ text: [UInt8]) throws(JSONError) {
-    var event = WrittenEvent()
     let start = reader.offset
-    try reader.readObject { name, value throws(JSONError) in try event.read(name, &value) }
-    event.json = text[start..<reader.offset]
-    self = event
+    try reader.readObject { name, value throws(JSONError) in try read(name, &value) }
+    json = text[start..<reader.offset]
   }
 
   /// A member of another kind than we know stays nil: the event is then of an unknown form, and the others are not.
