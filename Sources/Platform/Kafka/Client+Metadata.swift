@@ -6,7 +6,7 @@ extension Client {
   func describe(topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
     let handle = handle
     let milliseconds = CInt(clamping: limit.wholeNanoseconds / 1_000_000)
-    let result: Result<TopicDescription, KafkaError> = await Self.onThread {
+    return try await onThread {
       guard let reference = unsafe rd_kafka_topic_new(handle.pointer, topic, nil) else {
         return .failure(KafkaError(rd_kafka_last_error()))
       }
@@ -19,7 +19,6 @@ extension Client {
       defer { unsafe rd_kafka_metadata_destroy(metadata) }
       return unsafe TopicDescription.read(metadata)
     }
-    return try result.get()
   }
 
   /// Asks for the offset that the next record of each partition will have.
@@ -28,7 +27,7 @@ extension Client {
   ) async throws(KafkaError) -> [Int32: Int64] {
     let handle = handle
     let milliseconds = CInt(clamping: limit.wholeNanoseconds / 1_000_000)
-    let result: Result<[Int32: Int64], KafkaError> = await Self.onThread {
+    return try await onThread {
       var ends: [Int32: Int64] = [:]
       for partition in partitions {
         var (first, next) = (Int64(0), Int64(0))
@@ -39,7 +38,6 @@ extension Client {
       }
       return .success(ends)
     }
-    return try result.get()
   }
 }
 

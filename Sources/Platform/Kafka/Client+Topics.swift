@@ -7,9 +7,9 @@ extension Client {
     let handle = handle
     // librdkafka takes up to an hour.
     let milliseconds = CInt(clamping: min(limit.wholeNanoseconds / 1_000_000, 3_600_000))
-    return try await Self.onThread {
+    return try await onThread {
       Result { () throws(KafkaError) in try Self.create(topics, handle, milliseconds) }
-    }.get()
+    }
   }
 
   private static func create(

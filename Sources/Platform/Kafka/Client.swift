@@ -19,6 +19,9 @@ import Synchronization
 
   let handle: Handle
   private let logTarget: Unmanaged<LogTarget>
+  /// Where calls that block run, one after another. Freeing the handle is the last of them, so that no other still
+  /// uses it.
+  private let thread = BlockingThread(named: "kafka-call")
   private let isDestroyed = Atomic(false)
 
   init(
@@ -51,30 +54,35 @@ import Synchronization
 
   deinit {
     guard !isDestroyed.load(ordering: .relaxed) else { return }
-    // Cleanup that must outlive whoever dropped the client; it may block, so it has a thread.
-    let (handle, target) = unsafe (handle, logTarget.takeUnretainedValue())
-    Task { await Self.destroy(handle, target) }
+    // Cleanup that must outlive whoever dropped the client.
+    let (handle, target, thread) = unsafe (handle, logTarget.takeUnretainedValue(), thread)
+    Task { await Self.destroy(handle, target, thread) {} }
   }
 
-  /// Ends the client's threads and frees it. May be called once.
-  func destroy() async {
+  /// Waits for the calls that were given to `onThread`, makes `farewell` the last one, ends the client's threads and
+  /// frees it. May be called once.
+  func destroy(_ farewell: @escaping @Sendable () -> Void = {}) async {
     isDestroyed.store(true, ordering: .relaxed)
-    await Self.destroy(handle, unsafe logTarget.takeUnretainedValue())
+    await Self.destroy(handle, unsafe logTarget.takeUnretainedValue(), thread, farewell)
   }
 
-  private static func destroy(_ handle: Handle, _ target: LogTarget) async {
-    await onThread {
+  private static func destroy(
+    _ handle: Handle, _ target: LogTarget, _ thread: BlockingThread, _ farewell: @escaping @Sendable () -> Void
+  ) async {
+    await thread.run {
+      farewell()
       unsafe rd_kafka_destroy(handle.pointer)
       unsafe Unmanaged.passUnretained(target).release()
     }
+    thread.close()
   }
 
-  /// Runs a call that blocks on a thread of its own.
-  static func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
-    let thread = BlockingThread(named: "kafka-call")
-    let value = await thread.run(work)
-    thread.close()
-    return value
+  /// Makes a call that blocks, once those that were given before it are done.
+  func onThread<Value: Sendable>(
+    _ call: @escaping @Sendable () -> Result<Value, KafkaError>
+  ) async throws(KafkaError) -> Value {
+    guard !isDestroyed.load(ordering: .relaxed) else { throw KafkaError(.closed, detail: "the client is closed") }
+    return try await thread.run(call).get()
   }
 }
 

@@ -84,8 +84,7 @@ public import EventLoop
     wake()
     events.close()
     let handle = client.handle
-    _ = await Client.onThread { unsafe rd_kafka_consumer_close(handle.pointer) }
-    await client.destroy()
+    await client.destroy { unsafe rd_kafka_consumer_close(handle.pointer) }
   }
 
   /// Takes what librdkafka has read already. Stops at an error, which is told when the records before it are.

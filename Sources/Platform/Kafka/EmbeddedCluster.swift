@@ -1,4 +1,5 @@
 import CLibrdkafka
+import EventLoop
 
 /// A Kafka cluster inside this process, on loopback: for `siwa dev` and for tests.
 ///
@@ -38,10 +39,12 @@ import CLibrdkafka
     // Ending its threads takes up to a second, which whoever dropped the cluster, the loop perhaps, must not wait for.
     let handles = handles
     Task {
-      await Client.onThread {
+      let thread = BlockingThread(named: "kafka-cluster")
+      await thread.run {
         unsafe rd_kafka_mock_cluster_destroy(handles.cluster)
         unsafe rd_kafka_destroy(handles.client)
       }
+      thread.close()
     }
   }
 
