@@ -97,7 +97,7 @@ let package = Package(
       name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
-    tests("KafkaTests", ["EventLoop", "Kafka", "TestSupport"]),
+    tests("KafkaTests", ["CLibrdkafka", "EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
@@ -129,5 +129,6 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("verification", ["AccountEvents", "AppleID"]),
     benchmark("load", linking: ["ssl", "crypto"]),
     benchmark("bulk-produce", linking: ["rdkafka"]),
+    benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
   ]
 }

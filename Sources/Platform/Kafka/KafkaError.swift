@@ -51,7 +51,7 @@ public struct KafkaError: Error, Sendable, Equatable, CustomStringConvertible {
     case retriable
     /// It may or may not have happened; asking again may make it happen twice.
     case uncertain
-    /// It did not happen, and this client can do nothing any more.
+    /// This client can do nothing any more. What was under way may or may not have happened.
     case fatal
     /// It did not happen, and never will in this form.
     case permanent
@@ -80,11 +80,11 @@ extension KafkaError.Code {
   var usualConsequence: KafkaError.Consequence {
     switch self {
     case .timedOut: .uncertain
-    case .fatal: .fatal
+    case .fatal, .closed: .fatal
     case .queueFull, .brokerUnavailable, .notEnoughReplicas, .unknownTopic, .authenticationFailed, .notAuthorized,
       .groupChanged, .other:
       .retriable
-    case .invalidConfiguration, .closed, .topicExists, .recordTooLarge, .refused, .unsupported, .offsetOutOfRange:
+    case .invalidConfiguration, .topicExists, .recordTooLarge, .refused, .unsupported, .offsetOutOfRange:
       .permanent
     }
   }

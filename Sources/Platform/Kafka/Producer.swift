@@ -10,7 +10,7 @@ public import EventLoop
 /// may wait for room in it.
 @Loop
 @safe public final class Producer {
-  private let client: Client
+  let client: Client
   private let events: EventQueue
   private let deadlines: DeliveryDeadlines
   private let maximumWaiting: Int

@@ -1,0 +1,95 @@
+import EventLoop
+import Testing
+
+@testable import Kafka
+
+@Loop @Suite struct ConfigurationTests {
+  nonisolated static let refusals: [(property: String, value: String, words: String)] = [
+    ("bogus", "1", #"No such configuration property: "bogus""#),
+    ("socket.timeout.ms", "soon", #"Invalid value for configuration property "socket.timeout.ms""#),
+    ("socket.timeout.ms", "1", #"Configuration property "socket.timeout.ms" value 1 is outside allowed range"#),
+    ("security.protocol", "telnet", #"Invalid value "telnet" for configuration property "security.protocol""#),
+    ("dr_msg_cb", "1", #"Property "dr_msg_cb" must be set through dedicated .._set_..() function"#),
+  ]
+
+  @Test(arguments: refusals) func refusesAPropertyInLibrdkafkasWords(
+    _ row: (property: String, value: String, words: String)
+  ) throws {
+    let error = #expect(throws: KafkaError.self) { try KafkaConfiguration(properties: [(row.property, row.value)]) }
+    #expect(error?.code == .invalidConfiguration)
+    #expect(error?.detail.hasPrefix(row.words) == true, "\(error?.detail ?? "")")
+  }
+
+  @Test func tellsAllFaultsTogether() {
+    let error = #expect(throws: KafkaError.self) {
+      try KafkaConfiguration(properties: [("bogus", "1"), ("linger.ms", "1"), ("wrong", "2")])
+    }
+    #expect(
+      error?.detail == #"No such configuration property: "bogus"; No such configuration property: "wrong""#)
+  }
+
+  nonisolated static let contradictions: [(property: String, value: String)] = [
+    ("enable.idempotence", "false"), ("acks", "1"), ("request.required.acks", "0"), ("message.timeout.ms", "1000"),
+    ("delivery.timeout.ms", "0"), ("delivery.report.only.error", "true"), ("transactional.id", "t"),
+    ("log.queue", "true"),
+  ]
+
+  @Test(arguments: contradictions) func aProducerSaysWhatItDependsOn(_ row: (property: String, value: String)) throws {
+    let error = #expect(throws: KafkaError.self) { try producer([row]) }
+    #expect(error?.code == .invalidConfiguration)
+    #expect(error?.detail.hasPrefix("\(row.property) cannot be set to anything but ") == true)
+  }
+
+  @Test(arguments: [("enable.idempotence", "true"), ("acks", "all"), ("request.required.acks", "-1")])
+  func aProducerTakesWhatItDependsOnWhenItIsSaidToo(property: String, value: String) async throws {
+    _ = try await producer([(property, value)]).close(within: .zero)
+  }
+
+  @Test(arguments: [("enable.auto.commit", "true"), ("group.id", "other"), ("log.queue", "true")])
+  func aConsumerSaysWhatItDependsOn(property: String, value: String) throws {
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9"), (property, value)])
+    let error = #expect(throws: KafkaError.self) {
+      try Consumer(configuration, group: ConsumerGroup("mine"), log: { _ in })
+    }
+    #expect(error?.detail.hasPrefix("\(property) cannot be set to anything but ") == true)
+  }
+
+  @Test func wantsToKnowWhereTheClusterIs() throws {
+    let error = #expect(throws: KafkaError.self) {
+      try Admin(KafkaConfiguration(properties: []), log: { _ in })
+    }
+    #expect(error?.detail == "bootstrap.servers is missing")
+  }
+
+  @Test func saysWhatOnlyTheWholeIsWrongAbout() throws {
+    let error = #expect(throws: KafkaError.self) { try producer([("max.in.flight", "6")]) }
+    #expect(error?.detail.contains("max.in.flight") == true)
+  }
+
+  nonisolated static let secrets: [[(String, String)]] = [
+    [("security.protocol", "ssl"), ("ssl.key.pem", "hush-hush")],
+    [("security.protocol", "ssl"), ("ssl.keystore.location", "/nowhere"), ("ssl.keystore.password", "hush-hush")],
+    [("security.protocol", "sasl_plaintext"), ("sasl.mechanism", "PLAIN"), ("sasl.password", "hush-hush")],
+    [
+      ("security.protocol", "sasl_plaintext"), ("sasl.mechanism", "OAUTHBEARER"),
+      ("enable.sasl.oauthbearer.unsecure.jwt", "true"), ("sasl.oauthbearer.config", "principal=p hush-hush"),
+    ],
+  ]
+
+  @Test(arguments: secrets) func neverTellsASecret(_ properties: [(String, String)]) async throws {
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")] + properties)
+    #expect(!configuration.description.contains("hush-hush"))
+    do {
+      let producer = try Producer(configuration, deadline: .seconds(1), log: { _ in })
+      _ = await producer.close(within: .zero)
+    } catch {
+      #expect(error.code == .invalidConfiguration)
+      #expect(!error.detail.contains("hush"), "\(error.detail)")
+    }
+  }
+
+  private func producer(_ properties: [(String, String)]) throws -> Producer {
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")] + properties)
+    return try Producer(configuration, deadline: .seconds(1), log: { _ in })
+  }
+}

@@ -1,0 +1,170 @@
+import CLibrdkafka
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import Kafka
+
+/// What a sender is told when the cluster does not answer.
+@Loop @Suite struct FailureTests {
+  /// Nobody listens there.
+  private nonisolated static let nowhere = "127.0.0.1:1"
+
+  @Test(.timeLimit(.minutes(1))) func answersWithinTheDeadlineWhileNoBrokerIsThere() async throws {
+    let embedded = try EmbeddedCluster(brokers: 1)
+    try embedded.createTopic("topic", partitions: 1)
+    let record = KafkaRecord(topic: "topic", key: nil, value: [1])
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
+    let producer = try Producer(configuration, deadline: .seconds(2), log: { _ in })
+    #expect(try await producer.send(record).offset == 0)
+    embedded.setReachable(false)
+    let error = await #expect(throws: KafkaError.self) { try await producer.send(record) }
+    #expect(error?.code == .timedOut)
+    #expect(error?.isUncertain == true)
+    embedded.setReachable(true)
+    try await untilItSucceeds { _ = try await producer.send(record) }
+    #expect(await producer.close(within: .seconds(30)) == 0)
+  }
+
+  @Test func saysHowManyWereNotAcknowledged() async throws {
+    let configuration = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", Self.nowhere), ("queue.buffering.max.messages", "3"),
+    ])
+    let producer = try Producer(configuration, deadline: .seconds(60), log: { _ in })
+    let sent = begin((0..<5).map { KafkaRecord(topic: "topic", key: nil, value: [$0]) }, producer)
+    await turn()
+    #expect(await producer.close(within: .milliseconds(10)) == 5)
+    var consequences: [KafkaError.Consequence?] = []
+    for task in sent {
+      let failure = await task.value.failure
+      #expect(failure?.code == .closed)
+      consequences.append(failure?.consequence)
+    }
+    // Three were with librdkafka, two never left our hands.
+    #expect(consequences == [.uncertain, .uncertain, .uncertain, .fatal, .fatal])
+  }
+
+  @Test(.timeLimit(.minutes(1))) func waitsForRoomOnlyForItsPartOfTheDeadline() async throws {
+    let configuration = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", Self.nowhere), ("queue.buffering.max.messages", "1"),
+    ])
+    let producer = try Producer(configuration, deadline: .milliseconds(400), log: { _ in })
+    let results = await outcomes(of: [1, 2].map { KafkaRecord(topic: "topic", key: nil, value: [$0]) }, producer)
+    #expect(results.map(\.failure?.code) == [.timedOut, .queueFull])
+    // Both have their answer, so closing has nobody to answer any more.
+    #expect(await producer.close(within: .seconds(30)) == 0)
+  }
+
+  @Test func isFatalOnceLibrdkafkaSaysSo() async throws {
+    let cluster = try Cluster.embedded()
+    let producer = try Producer(cluster.configuration(), deadline: .seconds(30), log: { _ in })
+    unsafe rd_kafka_test_fatal_error(
+      producer.client.handle.pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "as a test wants it")
+    let error = await #expect(throws: KafkaError.self) {
+      try await producer.send(KafkaRecord(topic: "topic", key: nil, value: nil))
+    }
+    #expect(error?.code == .fatal)
+    #expect(error?.isFatal == true)
+    _ = await producer.close(within: .zero)
+  }
+
+  @Test func tellsWhatLibrdkafkaWouldLog() async throws {
+    let (lines, log) = AsyncStream.makeStream(of: KafkaLogLine.self)
+    let configuration = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", Self.nowhere), ("client.id", "tester"),
+    ])
+    let producer = try Producer(configuration, deadline: .seconds(1)) { log.yield($0) }
+    var iterator = lines.makeAsyncIterator()
+    let line = await iterator.next()
+    #expect(line?.level == .error)
+    #expect(line?.facility == "FAIL")
+    #expect(line?.text.contains("Connection refused") == true)
+    _ = await producer.close(within: .zero)
+  }
+}
+
+/// What a broker does that is killed, frozen or stricter than the producer knows.
+@Loop @Suite(RealBroker.isThere) struct RealBrokerFailureTests {
+  @Test(.timeLimit(.minutes(3))) func answersWithinTheDeadlineWhenTheBrokerIsKilled() async throws {
+    let broker = try await RealBroker()
+    let (producer, topic) = try await producer(on: broker)
+    _ = try await producer.send(KafkaRecord(topic: topic, key: nil, value: [0]))
+    let sent = begin((0..<20).map { KafkaRecord(topic: topic, key: nil, value: [$0]) }, producer)
+    broker.kill()
+    for task in sent {
+      guard let error = await task.value.failure else { continue }  // the broker was quicker than the kill
+      #expect(error.isUncertain || error.isRetriable)
+    }
+    let error = await #expect(throws: KafkaError.self) {
+      try await producer.send(KafkaRecord(topic: topic, key: nil, value: [1]))
+    }
+    #expect(error?.code == .timedOut)
+    _ = await producer.close(within: .milliseconds(100))
+  }
+
+  @Test(.timeLimit(.minutes(3))) func cannotKnowWhatAFrozenBrokerDid() async throws {
+    let broker = try await RealBroker()
+    let (producer, topic) = try await producer(on: broker)
+    _ = try await producer.send(KafkaRecord(topic: topic, key: [0], value: [0]))
+    broker.freeze()
+    let error = await #expect(throws: KafkaError.self) {
+      try await producer.send(KafkaRecord(topic: topic, key: [1], value: [1]))
+    }
+    #expect(error?.code == .timedOut)
+    #expect(error?.isUncertain == true)
+    broker.thaw()
+    try await untilItSucceeds { _ = try await producer.send(KafkaRecord(topic: topic, key: [2], value: [2])) }
+    // Whether the second one arrived is what nobody knows; the two that were acknowledged are there.
+    let values = try await Cluster.real(broker).read(2, from: topic).map(\.value)
+    #expect(values.first == [0])
+    #expect(await producer.close(within: .seconds(30)) == 0)
+  }
+
+  @Test(.timeLimit(.minutes(3))) func isToldThatTheTopicTakesNoSuchRecord() async throws {
+    let broker = try await RealBroker.shared()
+    try await makeRealTopic(
+      NewTopic("strict", partitions: 1, replicationFactor: nil, settings: ["max.message.bytes": "1000"]), on: broker)
+    try await Cluster.real(broker).withProducer { producer in
+      let error = await #expect(throws: KafkaError.self) {
+        try await producer.send(KafkaRecord(topic: "strict", key: nil, value: .init(repeating: 1, count: 2000)))
+      }
+      #expect(error?.code == .recordTooLarge)
+      #expect(error?.consequence == .permanent)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3))) func makesATopicOnceAndNoneThatCannotBe() async throws {
+    let broker = try await RealBroker.shared()
+    let admin = try Admin(Cluster.real(broker).configuration(), log: { _ in })
+    let topic = NewTopic("made-once", partitions: 2, replicationFactor: 1, settings: ["cleanup.policy": "compact"])
+    #expect(try await admin.createTopics([topic], within: .seconds(30)) == ["made-once"])
+    #expect(try await admin.createTopics([topic], within: .seconds(30)) == [])
+    let impossible = [
+      NewTopic("no topic", partitions: 1, replicationFactor: 1),
+      NewTopic("too-many-copies", partitions: 1, replicationFactor: 9),
+      NewTopic("bad-setting", partitions: 1, replicationFactor: 1, settings: ["cleanup.policy": "never"]),
+    ]
+    for topic in impossible {
+      let error = await #expect(throws: KafkaError.self) {
+        try await admin.createTopics([topic], within: .seconds(30))
+      }
+      #expect(error?.code == .refused)
+      #expect(error?.consequence == .permanent)
+    }
+    await admin.close()
+  }
+
+  private func producer(on broker: RealBroker) async throws -> (Producer, String) {
+    let cluster = Cluster.real(broker)
+    let topic = try await cluster.makeTopic(1)
+    return (try Producer(cluster.configuration(), deadline: .seconds(2), log: { _ in }), topic)
+  }
+}
+
+/// Tries until it does not throw: after a failure, librdkafka comes back in its own time.
+@Loop
+private func untilItSucceeds(_ attempt: @Loop () async throws -> Void) async throws {
+  while true {
+    do { return try await attempt() } catch { try Task.checkCancellation() }
+  }
+}
