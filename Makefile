@@ -1,32 +1,52 @@
 # What there is to do here; `make` alone says it. What Debian has to have installed for it is listed in .ci/packages.
 .DEFAULT_GOAL := help
-.PHONY: help build test bench format lint
+.PHONY: help run build test test-long fuzz bench release format lint
 
 # Every target declares what it imports.
 swift_options := --explicit-target-dependency-import-check error
-# One program at a time, because the helpers of the tests cannot be built so.
-released := swift build --configuration release --static-swift-stdlib
+# As released. One program at a time, because the helpers of the tests cannot be built so.
+release := swift build --configuration release --static-swift-stdlib
+programs := siwa siwa-ingress
 sources := Package.swift Sources Tests
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 19
+
+run: ## build siwa and run `siwa dev`; ONCE=1 adds --once, ARGS takes further arguments
+	@.ci/packages build
+	swift build --product siwa $(swift_options)
+	@"$$(swift build --show-bin-path)/siwa" dev $(if $(ONCE),--once) $(ARGS)
 
 build: ## build everything, tests included
 	@.ci/packages build
 	swift build --build-tests $(swift_options)
 
 # A program that a test kills ends at once, instead of drawing its backtrace.
-test: export SWIFT_BACKTRACE := enable=no
+test test-long fuzz: export SWIFT_BACKTRACE := enable=no
 test: ## run every test; the summary comes last
 	@.ci/packages build test
 	@Tests/make-python
 	swift test --disable-xctest $(swift_options)
 
+test-long: export EFFORT ?= 20
+test-long: test ## run every test, with twenty times as many random inputs
+
+# What reads bytes from outside.
+fuzz: export EFFORT ?= 100
+fuzz: ## feed random inputs to every reader, a hundred times as many as `make test`
+	@.ci/packages build
+	swift test --disable-xctest $(swift_options) --filter 'HostileInputTests|MessageTests|JSONAgreementTests|DamageTests'
+
 bench: ## measure against nginx, OpenSSL and librdkafka; ARGS=--help says what can be chosen
 	@.ci/packages build bench
-	for program in bare-server bulk-produce load simulated-apple verification; do \
-	  SIWA_BENCHMARKS=1 $(released) --scratch-path .build/benchmarks --product $$program || exit; done
+	for program in siwa-ingress bare-server bulk-produce load simulated-apple verification; do \
+	  SIWA_BENCHMARKS=1 $(release) --scratch-path .build/benchmarks --product $$program || exit; done
 	@Tests/Benchmarks/measure $(ARGS)
+
+release: ## build the programs as they are deployed, into build/: Swift's library linked in, symbols stripped
+	@.ci/packages build
+	for program in $(programs); do $(release) --product $$program || exit; done
+	install -D --strip --target-directory build $(foreach program,$(programs),.build/release/$(program))
 
 format: ## lay the sources out
 	swift format --in-place --recursive --parallel $(sources)

@@ -13,7 +13,7 @@ import Testing
     let jws = [
       Forge.jws(), Forge.jws(claims: Forge.claims(["events": [Forge.event(), .string(Forge.text(Forge.event()))]])),
     ]
-    for round in 0..<5000 {
+    for round in SeededRandom.rounds(5000) {
       let signed = jws[round % jws.count]
       let body = random.mutation(of: Forge.body(signed), characters: #"{}[]":,.\/ue0123456789ABCabc-_= "#)
       if let notification = Forge.verify(body).notification {
@@ -34,7 +34,7 @@ import Testing
     ]
     let signature = try #require(Forge.jws().split(separator: ".").last)
     let characters = #"{}[]":,\/u0123456789-.eE trufalsn"# + "\u{0}\u{7f}é"
-    for round in 0..<4000 {
+    for round in SeededRandom.rounds(4000) {
       let signs = round % 8 == 0
       let mutatedHeader = signs ? header : random.mutation(of: header, characters: characters)
       let mutatedClaims = random.mutation(of: claims[round % claims.count], characters: characters)
@@ -52,7 +52,7 @@ import Testing
   @Test func noMutationOfAKeySetTrapsOrLetsABadKeyIn() throws {
     var random = SeededRandom()
     let text = try Authentic.keys()
-    for round in 0..<5000 {
+    for round in SeededRandom.rounds(5000) {
       let mutated = random.mutation(of: text, characters: #"{}[]":,\/u0123456789ABCabc-_= "#)
       do {
         let keys = try unsafe AppleKeySet(reading: mutated.span.bytes)

@@ -1,4 +1,5 @@
 import Configuration
+import TestSupport
 import Testing
 
 /// Whatever comes in, out come faults or values, never a trap. A failure can be seen again by its seed.
@@ -17,9 +18,9 @@ import Testing
       : >-
         folded
       """.utf8)
-    var generator = SplitMix(state: seed)
+    var generator = SeededRandom(seed: seed)
     let both = schema.adding("vault", Vault.self)
-    for _ in 0..<100 {
+    for _ in SeededRandom.rounds(100) {
       var bytes = good
       for _ in 0...Int.random(in: 0...8, using: &generator) where bytes.count > 1 {
         let index = Int.random(in: 0..<bytes.count, using: &generator)
@@ -44,7 +45,7 @@ import Testing
   ]
 
   @Test(arguments: 0..<8) func survivesAnyVariablesAndWords(seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SeededRandom(seed: seed)
     let program = CommandLineProgram("post", "Sends and checks.", [Send.self, Check.self])
     func word() -> String {
       (0..<Int.random(in: 0...5, using: &generator)).map { _ in
@@ -53,23 +54,10 @@ import Testing
     }
     func words() -> [String] { (0..<Int.random(in: 0...6, using: &generator)).map { _ in word() } }
     let both = schema.adding("vault", Vault.self)
-    for _ in 0..<200 {
+    for _ in SeededRandom.rounds(200) {
       let environment = Dictionary(words().map { ("TEST_" + $0, word()) }, uniquingKeysWith: { first, _ in first })
       _ = both.check(ConfigurationSources(environment: environment, overrides: words())).description
       _ = program.parse(words())
     }
-  }
-}
-
-/// The same numbers for the same seed.
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-    return value ^ (value >> 31)
   }
 }

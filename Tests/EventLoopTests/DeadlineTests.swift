@@ -60,7 +60,7 @@ import Testing
     let deadlines = (0..<200).map { _ in Deadline() }
     var dues: [Int: Int64] = [:]
     var now: Int64 = 0
-    for _ in 0..<20_000 {
+    for _ in SeededRandom.rounds(20_000) {
       let index = Int.random(in: 0..<deadlines.count, using: &generator)
       switch Int.random(in: 0..<10, using: &generator) {
       case 0..<7:

@@ -48,7 +48,7 @@ import Testing
   @Test func readsTheSameHoweverTheBytesAreCut() {
     var random = SeededRandom()
     let samples = Samples.good.map(\.bytes) + Samples.bad.map(\.bytes)
-    for _ in 0..<500 {
+    for _ in SeededRandom.rounds(500) {
       let sample = Array((samples.randomElement(using: &random) ?? []).prefix(600))
       let bytes = random.mutation(of: sample, characters: "\r\n :;,0123456789abcdefGETHost/.%\t")
       expectTheSameInPieces(bytes, &random)

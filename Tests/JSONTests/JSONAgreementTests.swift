@@ -16,7 +16,7 @@ import Testing
     var random = SeededRandom()
     let characters = #"{}[],:"\/bfnrtu0123456789.eE+-trufalsn "# + "\u{0}\n\u{1f}\u{7f}é"
     var accepted = 0
-    for round in 0..<5000 {
+    for round in SeededRandom.rounds(5000) {
       let text = random.mutation(of: Array(Self.seeds[round % Self.seeds.count].utf8), characters: characters)
       let isValid = isAccepted(text)
       let value: JSONValue

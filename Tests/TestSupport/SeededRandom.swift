@@ -15,6 +15,12 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
   /// Starts at `seed`.
   public init(seed: UInt64) { (self.seed, state) = (seed, seed) }
 
+  /// `count` rounds in `make test`. `EFFORT` in the environment multiplies them: `make test-long` and `make fuzz` set it.
+  public static func rounds(_ count: Int) -> Range<Int> {
+    let effort = ProcessInfo.processInfo.environment["EFFORT"].flatMap { Int($0) }
+    return 0..<count * (effort ?? 1)
+  }
+
   /// The next number (SplitMix64).
   public mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
