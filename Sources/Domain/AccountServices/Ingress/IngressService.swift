@@ -9,8 +9,8 @@ package import Telemetry
 package final class IngressService {
   /// Seconds that an answer "not now" asks Apple to wait.
   private static let retryAfter = 30
-  /// How often the parts are asked whether they are ready.
-  private static let pulse = Duration.seconds(5)
+  /// How often the parts are asked whether they are ready: less often once all of them are.
+  private static let pulse = (unready: Duration.milliseconds(250), ready: Duration.seconds(5))
   /// What administration may cost: a handful of small requests.
   private static let administrationLimits = HTTPServerLimits(
     head: 8192, fields: 64, body: 1024, connections: 64, connectionsPerAddress: 64)
@@ -96,7 +96,7 @@ package final class IngressService {
       } catch {
         note(.kafka, error.detail)
       }
-      do { try await Loop.sleep(for: Self.pulse) } catch { return }
+      do { try await Loop.sleep(for: readiness.isReady ? Self.pulse.ready : Self.pulse.unready) } catch { return }
     }
   }
 
