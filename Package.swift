@@ -85,7 +85,10 @@ let package = Package(
     // Tests
     tests(
       "AccountServicesTests",
-      ["AccountEvents", "AccountServices", "Configuration", "EventLoop", "HTTPServer", "Telemetry", "TestSupport"]),
+      [
+        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Configuration", "Cryptography", "EventLoop",
+        "HTTPClient", "HTTPServer", "JSON", "Telemetry", "TestSupport",
+      ]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
       "AppleSimulatorTests",

@@ -12,7 +12,7 @@ struct Rehearsal {
   let server: SimulatedAppleServer
   private let client = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(10), maximumConnections: 4,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 4,
       maximumRequests: 16))
 
   /// Runs `body` while the server runs.
@@ -26,13 +26,13 @@ struct Rehearsal {
     }
   }
 
-  func get(_ path: String, within deadline: Duration = .seconds(10)) async throws -> HTTPClientResponse {
+  func get(_ path: String, within deadline: Duration = .seconds(60)) async throws -> HTTPClientResponse {
     try await client.send(.get(try url(path), within: deadline, maximumBodySize: 20_000_000))
   }
 
   func post(_ json: String, to path: String) async throws -> HTTPClientResponse {
     try await client.send(
-      .post([UInt8](json.utf8), to: try url(path), headers: [], within: .seconds(10), maximumBodySize: 65_536))
+      .post([UInt8](json.utf8), to: try url(path), headers: [], within: .seconds(60), maximumBodySize: 65_536))
   }
 
   private func url(_ path: String) throws -> HTTPClientURL {

@@ -239,10 +239,13 @@ final class HTTPConnection {
     transport.descriptor.interrupt()
   }
 
-  /// The server ends: an idle connection closes now, another one after its answer.
+  /// The server ends: a connection on which no request has begun closes now, another one after its answer.
   func drain() {
     isDraining = true
-    if phase == .idle || phase == .ending { transport.descriptor.interrupt() }
+    switch phase {
+    case .handshake, .idle, .ending: transport.descriptor.interrupt()
+    case .head, .body, .handling, .writing: break
+    }
   }
 
   /// The server's patience is over.

@@ -5,7 +5,8 @@ package import Kafka
 /// The log on Kafka.
 @Loop
 package final class KafkaEventLog: EventLog {
-  private static let patienceOfCheck = Duration.seconds(5)
+  /// Short, because the end of the program waits for a check that is on its way.
+  private static let patienceOfCheck = Duration.seconds(2)
 
   private let producer: Producer
   private let topics: [Topic]

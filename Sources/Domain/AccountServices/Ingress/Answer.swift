@@ -35,9 +35,11 @@ package enum Answer: Sendable, Equatable {
     switch self {
     case .accepted: HTTPResponse(status: 200)
     case .refused(let refusal):
-      // RFC 8935, section 2.4. Both texts are constants of ours: nothing of the request comes back.
-      .json(
-        Array("{\"err\":\"\(refusal.code.rawValue)\",\"description\":\"\(refusal.description)\"}".utf8), status: 400)
+      // RFC 8935, section 2.3. Both texts are constants of ours: nothing of the request comes back.
+      HTTPResponse(
+        status: 400, headers: [("Content-Type", "application/json"), ("Content-Language", "en")],
+        body: .bytes(
+          Array("{\"err\":\"\(refusal.code.rawValue)\",\"description\":\"\(refusal.description)\"}".utf8)))
     case .later:
       HTTPResponse(status: 503, headers: [("Retry-After", "\(retryAfter)")])
     case .noSuchPath: .text("There is nothing here.\n", status: 404)

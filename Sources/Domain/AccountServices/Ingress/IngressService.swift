@@ -9,8 +9,8 @@ package import Telemetry
 package final class IngressService {
   /// Seconds that an answer "not now" asks Apple to wait.
   private static let retryAfter = 30
-  /// How often the parts are asked whether they are ready: less often once all of them are.
-  private static let pulse = (unready: Duration.milliseconds(250), ready: Duration.seconds(5))
+  /// How often a part is asked whether it is still ready, and whether it is ready by now.
+  private static let pulse = (ready: Duration.seconds(5), notReady: Duration.milliseconds(250))
   /// What administration may cost: a handful of small requests.
   private static let administrationLimits = HTTPServerLimits(
     head: 8192, fields: 64, body: 1024, connections: 64, connectionsPerAddress: 64)
@@ -56,13 +56,26 @@ package final class IngressService {
 
   /// Serves until `drain` has ended.
   package func run() async {
+    guard !isDraining else { return }  // told to end before it began
     readiness.note(.service, nil)
     logger.info(
       "ingress listens",
       ["listen.address": .describing(address), "listen.administration": .describing(administrationAddress)])
     await withDiscardingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [keys] in await keys.run() }
-      group.addTask(executorPreference: Loop.executor) { [self] in await watch() }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await watch(.keys) { keys.current.keyIDs.isEmpty ? "no keys yet" : nil }
+      }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await watch(.kafka) {
+          do throws(EventLogError) {
+            try await log.check()
+            return nil
+          } catch {
+            return error.detail
+          }
+        }
+      }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       await server.run()
       group.cancelAll()
@@ -86,17 +99,17 @@ package final class IngressService {
     return unacknowledged
   }
 
-  /// Asks the parts whether they are ready, and logs what changes.
-  private func watch() async {
-    while !Task.isCancelled && !isDraining {
-      note(.keys, keys.current.keyIDs.isEmpty ? "no keys yet" : nil)
-      do throws(EventLogError) {
-        try await log.check()
-        note(.kafka, nil)
+  /// Asks a part again and again what keeps it from being ready (nil: nothing), and logs what changes.
+  private func watch(_ part: Readiness.Part, _ ask: @Loop () async -> String?) async {
+    while true {
+      let cause = await ask()
+      if isDraining { return }
+      note(part, cause)
+      do {
+        try await Loop.sleep(for: readiness.isReady(part) ? Self.pulse.ready : Self.pulse.notReady)
       } catch {
-        note(.kafka, error.detail)
+        return  // the service ends
       }
-      do { try await Loop.sleep(for: readiness.isReady ? Self.pulse.ready : Self.pulse.unready) } catch { return }
     }
   }
 

@@ -58,8 +58,9 @@ package final class NotificationEndpoint {
     case .lost: return .lost
     }
     switch await verdict(on: request) {
+    case .refused(.bodyTooLarge): return .tooLarge
     case .refused(let refusal):
-      refusals.note(refusal, from: request)
+      refusals.note(refusal, from: request.peer, at: Loop.now)
       return .refused(refusal)
     case .verified(let notification): return await publish(notification)
     case .unknownKey: return .later(.keysUnavailable)
@@ -92,17 +93,25 @@ package final class NotificationEndpoint {
         let position = try await log.append(record)
         noteAppended(event, record, position)
       } catch {
-        logger.warning(
-          "event not published, Apple is asked to send it again",
-          [
-            "event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name),
-            "reason": .string(error.reason), "detail": .string(error.detail),
-          ])
+        noteFailed(event, record, error)
         return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
       }
     }
     metrics.publication.observe(.now - start)
     return .accepted
+  }
+
+  private func noteFailed(_ event: VerifiedNotification.Event, _ record: EventRecord, _ error: EventLogError) {
+    let metadata: LogMetadata = [
+      "event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name),
+      "reason": .string(error.reason), "detail": .string(error.detail),
+    ]
+    switch error.outcome {
+    case .unavailable, .uncertain:
+      logger.warning("event not published, Apple is asked to send it again", metadata)
+    case .refused:
+      logger.error("event refused by the log: lost unless somebody acts before Apple stops sending it", metadata)
+    }
   }
 
   private func noteAppended(_ event: VerifiedNotification.Event, _ record: EventRecord, _ position: EventLogPosition) {

@@ -1,21 +1,21 @@
-import AppleID
-import EventLoop
-import HTTPServer
-import Telemetry
+package import AppleID
+package import EventLoop
+package import Telemetry
 
 /// Logs refusals, but not at the rate of whoever floods us: a line for each reason and ten seconds, with how many were
 /// not logged in between. The metrics count all of them.
 @Loop
-final class RefusalLog {
+package final class RefusalLog {
   private static let pause = Duration.seconds(10)
 
   private let logger: Logger
   private var silent: [Refusal: (until: MonotonicTime, count: Int)] = [:]
 
-  init(_ logger: Logger) { self.logger = logger }
+  /// Nothing was refused yet.
+  package init(_ logger: Logger) { self.logger = logger }
 
-  func note(_ refusal: Refusal, from request: HTTPRequest) {
-    let now = Loop.now
+  /// Notes that something from `peer` was refused.
+  package func note(_ refusal: Refusal, from peer: SocketAddress, at now: MonotonicTime) {
     var count = 0
     if let entry = silent[refusal] {
       guard entry.until <= now else {
@@ -28,8 +28,7 @@ final class RefusalLog {
     logger.notice(
       "notification refused",
       [
-        "reason": .string(refusal.rawValue), "http.peer": .string(request.peer.host),
-        "notLogged": .integer(count),
+        "reason": .string(refusal.rawValue), "http.peer": .string(peer.host), "notLogged": .integer(count),
       ])
   }
 }

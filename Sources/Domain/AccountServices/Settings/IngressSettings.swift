@@ -1,3 +1,4 @@
+import AppleID
 package import Configuration
 package import EventLoop
 package import HTTPServer
@@ -79,7 +80,8 @@ extension HTTPServerLimits {
         "ingress.limits.fields", .integer(10...1000, unit: "header fields"), default: 100,
         "The most header fields; beyond it: 431."),
       body: settings.read(
-        "ingress.limits.body", .byteSize(1024...(1 << 20)), default: 65_536, "The largest body; beyond it: 413."),
+        "ingress.limits.body", .byteSize(1024...UnverifiedNotification.maximumBodySize),
+        default: UnverifiedNotification.maximumBodySize, "The largest body; beyond it: 413."),
       connections: settings.read(
         "ingress.limits.connections", .integer(1...100_000, unit: "connections"), default: 4096,
         "The most open connections; further ones wait in the kernel's queue."),

@@ -1,0 +1,34 @@
+import AppleID
+import AppleSimulator
+import Cryptography
+import EventLoop
+import JSON
+
+/// Apple's keys endpoint in a test's hand.
+@Loop
+final class KeysSource: AppleKeysSource {
+  /// What every fetch gets.
+  var answer: Result<[UInt8], AppleKeysFailure>
+  /// How often it was asked.
+  private(set) var fetches = 0
+
+  /// A source that answers the public part of these keys.
+  init(_ keys: [SigningKey]) throws { answer = .success(try Self.set(keys)) }
+
+  func fetch() async throws(AppleKeysFailure) -> [UInt8] {
+    fetches += 1
+    return try answer.get()
+  }
+
+  /// The keys as Apple writes them down.
+  static func set(_ keys: [SigningKey]) throws -> [UInt8] {
+    let members: [JSONValue] = try keys.map { key in
+      [
+        "kty": "RSA", "kid": .string(key.kid), "use": "sig", "alg": "RS256",
+        "n": .string(Base64URL.encode(try key.privateKey.modulus)),
+        "e": .string(Base64URL.encode(try key.privateKey.exponent)),
+      ]
+    }
+    return (["keys": .array(members)] as JSONValue).bytes
+  }
+}

@@ -1,0 +1,104 @@
+import AccountServices
+import AppleID
+import AppleSimulator
+import EventLoop
+import HTTPClient
+import TestSupport
+import Testing
+
+/// What operators and orchestrators see of the ingress, and how it ends.
+@Loop @Suite struct OperationTests {
+  @Test func saysWhichPartIsNotReady() async throws {
+    try await IngressRig.run(keysFailure: AppleKeysFailure(.unreachable, "told to")) { rig in
+      rig.log.unreadiness = .sample(.unavailable)
+      try await until { try await rig.administration("/readyz").text.contains("told to") }
+      let (status, text) = try await rig.administration("/readyz")
+      #expect(status == 503)
+      #expect(text == "keys: not ready: no keys yet\nkafka: not ready: told to\nservice: ready\n")
+      #expect(try await rig.administration("/livez").status == 200, "nothing that a restart would mend")
+    }
+  }
+
+  @Test func isReadySoonAfterItsPartsAre() async throws {
+    try await IngressRig.run { rig in
+      try await until { try await rig.administration("/readyz").status == 200 }
+      #expect(try await rig.administration("/readyz").text == "keys: ready\nkafka: ready\nservice: ready\n")
+      let words = rig.lines.lines.filter { $0.contains("\"message\":\"ready\"") }
+      #expect(words.count == 2, "each part is told once: \(words)")
+    }
+  }
+
+  @Test func administrationIsNotWhereNotificationsArrive() async throws {
+    try await IngressRig.run { rig in
+      for path in ["/livez", "/readyz", "/metrics"] {
+        let response = try await rig.get(path)
+        #expect(response.status == 404)
+      }
+      #expect(try await rig.administration(IngressRig.path).status == 404)
+    }
+  }
+
+  @Test func whatWasAcceptedIsAnsweredBeforeTheEnd() async throws {
+    try await IngressRig.run { rig in
+      rig.log.hold()
+      let answer = Task(executorPreference: Loop.executor) { [body = try rig.sign(.consentRevoked).body] in
+        try await rig.post(body).status
+      }
+      await rig.log.untilHeld()
+      let end = Task(executorPreference: Loop.executor) { await rig.service.drain(within: .seconds(60)) }
+      try await until {
+        try await rig.administration("/readyz") == (503, "keys: ready\nkafka: ready\nservice: not ready: draining\n")
+      }
+      await #expect(throws: HTTPClientError.self) { try await rig.post([], to: "/") }
+      #expect(!rig.log.isClosed)
+      rig.log.release()
+      #expect(try await answer.value == 200)
+      #expect(await end.value == 0)
+      #expect(rig.log.isClosed)
+    }
+  }
+
+  @Test func patienceWithTheEndIsLimited() async throws {
+    try await IngressRig.run { rig in
+      rig.log.hold()
+      let answer = Task(executorPreference: Loop.executor) { [body = try rig.sign(.consentRevoked).body] in
+        try await rig.post(body).status
+      }
+      await rig.log.untilHeld()
+      let end = Task(executorPreference: Loop.executor) { await rig.service.drain(within: .zero) }
+      await #expect(throws: HTTPClientError.self) { try await answer.value }
+      rig.log.release()
+      _ = await end.value
+    }
+  }
+
+  /// Somebody who only connects, as a port scanner or a load balancer's probe does, is nobody to wait for.
+  @Test func aSilentPeerDoesNotHoldUpTheEnd() async throws {
+    try await IngressRig.run { rig in
+      let silent = try RawClient(rig.service.address)
+      try await until { try await rig.metric("siwa_http_connections") == 1 }
+      #expect(await rig.service.drain(within: .seconds(3600)) == 0)
+      #expect(try await silent.readToEnd() == "")
+    }
+  }
+}
+
+@Loop @Suite struct RefusalLogTests {
+  /// A flood is told once for each reason and ten seconds, with how much of it was not.
+  @Test func aFloodOfRefusalsIsNoFloodOfLines() {
+    let lines = CapturedLog()
+    let refusals = RefusalLog(lines.logger())
+    let (start, peer) = (MonotonicTime.now, SocketAddress.loopback(port: 4711))
+    for second in 0..<25 {
+      for _ in 0..<1000 { refusals.note(.wrongSignature, from: peer, at: start + .seconds(second)) }
+    }
+    refusals.note(.unknownAudience, from: peer, at: start)
+    #expect(
+      lines.lines.map { $0.split(separator: "\"message\":")[1] } == [
+        "\"notification refused\",\"reason\":\"wrong-signature\",\"http.peer\":\"127.0.0.1\",\"notLogged\":0}\n",
+        "\"notification refused\",\"reason\":\"wrong-signature\",\"http.peer\":\"127.0.0.1\",\"notLogged\":9999}\n",
+        "\"notification refused\",\"reason\":\"wrong-signature\",\"http.peer\":\"127.0.0.1\",\"notLogged\":9999}\n",
+        "\"notification refused\",\"reason\":\"unknown-audience\",\"http.peer\":\"127.0.0.1\",\"notLogged\":0}\n",
+      ])
+  }
+}

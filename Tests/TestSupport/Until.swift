@@ -1,0 +1,19 @@
+import EventLoop
+public import Testing
+
+/// Waits for what nobody announces: a metric that counts up, a page that says another thing. Asks every 10 ms, and
+/// fails the test where it takes longer than anything should.
+@Loop
+public func until(
+  within limit: Duration = .seconds(30), _ condition: @Loop () async throws -> Bool,
+  sourceLocation: SourceLocation = #_sourceLocation
+) async throws {
+  let end = MonotonicTime.now + limit
+  while try await !condition() {
+    guard .now < end else {
+      Issue.record("waited \(limit) in vain", sourceLocation: sourceLocation)
+      throw CancellationError()
+    }
+    try await Loop.sleep(for: .milliseconds(10))
+  }
+}
