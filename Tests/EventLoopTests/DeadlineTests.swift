@@ -159,23 +159,3 @@ import Testing
     return passed
   }
 }
-
-/// Lets one task wait until another says so.
-@Loop
-final class Signal {
-  private var isFired = false
-  private var waiter: CheckedContinuation<Void, Never>?
-
-  nonisolated init() {}
-
-  func fire() {
-    isFired = true
-    waiter?.resume()
-    waiter = nil
-  }
-
-  func wait() async {
-    if !isFired { await withCheckedContinuation { waiter = $0 } }
-    isFired = false
-  }
-}

@@ -93,11 +93,7 @@ struct ReadMessages: Equatable {
         fields: head.fields.map { "\(bytes.text($0.name)): \(bytes.text($0.value))" }, keepsAlive: head.keepsAlive,
         expectsContinue: head.expectsContinue)
     }
-    message.body = reader.withBody { body in
-      String(
-        decoding: (0..<body.byteCount).map { unsafe body.unsafeLoad(fromByteOffset: $0, as: UInt8.self) }, as: UTF8.self
-      )
-    }
+    message.body = reader.withBody { String(decoding: $0.bytes, as: UTF8.self) }
     messages.append(message)
     reader.finish()
     return true

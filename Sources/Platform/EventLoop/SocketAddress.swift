@@ -13,6 +13,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     public let high: UInt64
     /// The last eight bytes.
     public let low: UInt64
+
+    /// An address of the two halves.
+    public init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
   }
 
   /// Whether it is an IPv4 address.

@@ -1,29 +1,36 @@
 import EventLoop
 
 /// One connection from its handshake to its end: a long-lived task, request after request.
+///
+/// Only its own task touches the socket and closes it. Whoever wants it to end (a deadline, the server) interrupts its
+/// waits and lets it find its way out.
 @Loop
-final class HTTPConnection {
-  /// What the connection waits for; decides what a passed deadline and a drain mean.
+@safe final class HTTPConnection {
+  /// What the connection is about; decides what a passed deadline and a drain mean.
   private enum Phase {
-    case handshake, idle, head, body, handling, writing, ending
+    case handshake, idle, head, body, handling, answering, ending
   }
 
   private static let fairShare = 16
-  private static let lingerBytes = 262_144
+  private static let lingerBytes = 8_388_608
   private static let linger = Duration.seconds(2)
 
   let peer: SocketAddress
   var reader: RequestReader
   private let transport: Transport
+  private let writer: HTTPResponseWriter
   private let server: HTTPServer
   private let deadlines: HTTPServerDeadlines
   private let deadline = Deadline()
+  /// The task that serves, for as long as it does.
+  private var task: UnsafeCurrentTask?
   private var phase = Phase.handshake
-  private var isDraining = false
   private var isTimedOut = false
-  private var bodyAsked = false
+  private var isDraining = false
+  private var isAbandoned = false
   private var requestEnd = MonotonicTime.distantFuture
-  private var out: [UInt8] = []
+  private var bodyAsked = false
+  private var toldToGoOn = false
 
   init(_ accepted: ListeningSocket.Accepted, server: HTTPServer) throws(SystemError) {
     peer = accepted.peer
@@ -31,201 +38,188 @@ final class HTTPConnection {
     deadlines = server.configuration.deadlines
     reader = RequestReader(limits: server.configuration.limits)
     transport = try Transport(accepted, context: server.tls)
+    writer = HTTPResponseWriter(transport)
   }
 
   /// Serves the peer until one of both has enough.
   func run() async {
     deadline.onPass { [unowned self] in passed() }
+    // Kept beyond the closure, but not beyond this function, which the task cannot outlive; and only to cancel it.
+    unsafe withUnsafeCurrentTask { unsafe task = $0 }
     await serve()
+    unsafe task = nil
     deadline.invalidate()
     transport.descriptor.close()
   }
 
   private func serve() async {
+    do throws(Transport.Failure) {
+      guard try await handshake() else { return }
+      var served = 0
+      while await untilBegun() {
+        guard try await answerNext() else { return await linger() }
+        served += 1
+        // A peer that always has more to say must not keep the loop from the others.
+        if served % Self.fairShare == 0 { await Loop.nextTurn() }
+      }
+      transport.endWriting()
+    } catch {
+      if isTimedOut { server.statistics.timeouts += 1 }
+    }
+  }
+
+  private func handshake() async throws(Transport.Failure) -> Bool {
     enter(.handshake, within: deadlines.handshake)
     do throws(Transport.Failure) {
       try await transport.handshake()
+      return true
     } catch {
       server.statistics.handshakeFailed(error, isTimedOut)
-      if error == .plainHTTP {
-        transport.writePlain(Self.plainAnswer)
-        await linger()
-      }
-      return
+      if error == .plainHTTP { transport.writePlain(Self.plainAnswer) }
+      // What the peer is told, by us or by OpenSSL's alert, is to reach it.
+      if error == .plainHTTP || error == .tls { await linger() }
+      return false
     }
-    do throws(Transport.Failure) {
-      var served = 0
-      while try await answerNext() {
-        served += 1
-        // A peer that always has more to say must not keep the loop from the others.
-        if served % Self.fairShare == 0 { await Task.yield() }
-      }
-    } catch {
-      if isTimedOut { server.statistics.timeouts += 1 }
-      return
-    }
-    await linger()
   }
 
   private static let plainAnswer = Array(
-    "HTTP/1.1 400 Bad Request\r\nContent-Length: 28\r\nConnection: close\r\n\r\nHTTPS is spoken on this port".utf8)
+    ("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 29\r\nConnection: close\r\n\r\n"
+      + "HTTPS is spoken on this port\n").utf8)
 
-  /// One request and its answer. False when the connection ends in good order.
-  private func answerNext() async throws(Transport.Failure) -> Bool {
-    if reader.isEmpty {
-      if isDraining { return false }
-      enter(.idle, within: deadlines.idle)
+  // MARK: From the first byte to the answer
+
+  /// Waits for the first byte of a request. False if none comes.
+  private func untilBegun() async -> Bool {
+    if !reader.isEmpty { return true }
+    enter(.idle, within: deadlines.idle)
+    do throws(Transport.Failure) {
+      while !isDraining {
+        try await transport.untilReadable()
+        if try take() > 0 { return true }
+      }
+    } catch {
+      guard error == .interrupted, isDraining else { return false }
     }
+    guard !isTimedOut, !isAbandoned else { return false }
+    // The server ends. A request whose first bytes are here already was begun all the same.
+    transport.descriptor.resumeWaiting()
+    do throws(Transport.Failure) { return try take() > 0 } catch { return false }
+  }
+
+  /// One request and its answer. False when the connection ends after it.
+  private func answerNext() async throws(Transport.Failure) -> Bool {
+    let now = Loop.now
+    requestEnd = now + deadlines.request
+    enter(.head, until: min(now + deadlines.head, requestEnd))
     guard let refusal = try await readHead() else { return try await handle() }
-    guard refusal.status != 0 else { return false }
     server.statistics.refused += 1
-    try await send(.refusal(refusal), keepsAlive: false, isHTTP11: true, isHead: false)
+    try await send(.refusal(refusal), HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false))
     return false
   }
 
-  /// Nil once a head is there; otherwise why not: a refusal of status 0 is a peer that had nothing more to say.
+  /// Nil once a head is there; otherwise why not.
   private func readHead() async throws(Transport.Failure) -> MessageRefusal? {
-    let nothing = MessageRefusal(status: 0, reason: "")
-    if !reader.isEmpty { beginHead() }
     while true {
-      switch reader.isEmpty ? .incomplete : reader.readHead() {
+      switch reader.readHead() {
       case .complete: return nil
       case .refused(let refusal): return refusal
       case .incomplete: break
       }
-      let wasEmpty = reader.isEmpty
       do throws(Transport.Failure) {
         try await receive()
-      } catch .interrupted where phase == .head && isTimedOut {
-        server.statistics.timeouts += 1
-        transport.descriptor.resumeWaiting()
-        return MessageRefusal(status: 408, reason: "the request's head took too long")
       } catch {
-        if wasEmpty { return nothing }
-        throw error
+        guard isOnlyLate(error) else { throw error }
+        return MessageRefusal(status: 408, reason: "the request's head took too long")
       }
-      if wasEmpty { beginHead() }
-    }
-  }
-
-  private func beginHead() {
-    let now = Loop.now
-    requestEnd = now + deadlines.request
-    enter(.head, until: min(now + deadlines.head, requestEnd))
-  }
-
-  /// Waits for at least one more byte.
-  private func receive() async throws(Transport.Failure) {
-    while true {
-      try await transport.untilReadable()
-      let transport = transport
-      guard
-        let count = try unsafe reader.receive({ room throws(Transport.Failure) in
-          try unsafe transport.readAvailable(room)
-        })
-      else { throw .closed }
-      if count > 0 { return }
     }
   }
 
   private func handle() async throws(Transport.Failure) -> Bool {
     server.statistics.requests += 1
     enter(.handling, until: requestEnd)
-    bodyAsked = false
+    (bodyAsked, toldToGoOn) = (false, false)
     let request = HTTPRequest(self, peer: peer)
     let response = await server.handler(request)
     request.end()
-    if isTimedOut { throw .interrupted }
-    let (isHTTP11, isHead) = (reader.head.isHTTP11, reader.withHead { $1.has($0.method, "HEAD") })
-    // What the handler did not want to read: if it is here already it is skipped, otherwise the connection ends.
-    if !reader.isComplete, !reader.head.expectsContinue || bodyAsked {
+    if isTimedOut || isAbandoned { throw .interrupted }
+    // What the handler did not want to read: if it is here already it is skipped, otherwise the connection ends. A peer
+    // that waits for our word to go on may send its body or not; nobody could tell what its next bytes are.
+    if !reader.isComplete, bodyAsked || !reader.head.expectsContinue {
       _ = reader.readBody(limit: server.configuration.limits.body)
     }
+    let isHead = reader.withHead { head, bytes in bytes.has(head.method, "HEAD") }
     let keepsAlive = reader.head.keepsAlive && reader.isComplete && !response.closesConnection && !isDraining
-    try await send(response, keepsAlive: keepsAlive, isHTTP11: isHTTP11, isHead: isHead)
-    guard keepsAlive else { return false }
+    let form = HTTPResponseWriter.Form(keepsAlive: keepsAlive, isHTTP11: reader.head.isHTTP11, isHead: isHead)
+    guard try await send(response, form) else { return false }
     reader.finish()
     return true
   }
 
-  /// For the handler, through its request.
-  func readBody(limit: Int) async -> HTTPRequest.BodyResult {
-    bodyAsked = true
-    var step = reader.readBody(limit: limit)
-    guard step == .incomplete else { return result(step) }
-    enter(.body, until: min(Loop.now + deadlines.body, requestEnd))
-    defer { enter(.handling, until: requestEnd) }
-    do throws(Transport.Failure) {
-      if reader.head.expectsContinue { try await transport.write(Self.goOn) }
-      while step == .incomplete {
-        try await receive()
-        step = reader.readBody(limit: limit)
-      }
-    } catch {
-      guard error == .interrupted, isTimedOut, requestEnd > Loop.now else { return .lost }
-      // The body took too long, but the answer still has its time.
-      isTimedOut = false
-      server.statistics.timeouts += 1
-      transport.descriptor.resumeWaiting()
-      return .refused(MessageRefusal(status: 408, reason: "the request's body took too long"))
-    }
-    return result(step)
-  }
-
-  private static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
-
-  private func result(_ step: RequestReader.Body) -> HTTPRequest.BodyResult {
-    if case .refused(let refusal) = step {
-      server.statistics.refused += 1
-      return .refused(refusal)
-    }
-    return .complete
-  }
-
+  /// True if the connection goes on.
+  @discardableResult
   private func send(
-    _ response: HTTPResponse, keepsAlive: Bool, isHTTP11: Bool, isHead: Bool
-  ) async throws(Transport.Failure) {
-    enter(.writing, until: max(requestEnd, Loop.now + .seconds(1)))
-    out.removeAll(keepingCapacity: true)
-    switch response.body {
-    case .bytes(let body):
-      ResponseHead.append(
-        response, delimiter: .length(body.count), keepsAlive: keepsAlive, isHTTP11: isHTTP11, to: &out)
-      if !isHead { out.append(contentsOf: body) }
-      try await transport.write(out)
-    case .stream(let produce):
-      ResponseHead.append(
-        response, delimiter: isHTTP11 ? .chunked : .close, keepsAlive: keepsAlive && isHTTP11, isHTTP11: isHTTP11,
-        to: &out)
-      try await transport.write(out)
-      if isHead { return }
-      try await stream(produce, isChunked: isHTTP11)
-      if !isHTTP11 { throw .closed }
-    }
-    if out.capacity > 16_384 { out = [] }
+    _ response: HTTPResponse, _ form: HTTPResponseWriter.Form
+  ) async throws(Transport.Failure) -> Bool {
+    // An answer that was ready in time also gets the time to leave.
+    enter(.answering, until: max(requestEnd, Loop.now + .seconds(1)))
+    return try await writer.send(response, form)
   }
 
-  private func stream(
-    _ produce: @Loop @Sendable (HTTPBodyWriter) async throws -> Void, isChunked: Bool
-  ) async throws(Transport.Failure) {
-    let writer = HTTPBodyWriter(transport, isChunked: isChunked)
-    defer { writer.end() }
-    do {
-      try await produce(writer)
-    } catch {
-      throw .closed
-    }
-    if isChunked { try await transport.write(Array("0\r\n\r\n".utf8)) }
-  }
-
-  /// Closes so that the peer gets our last answer even if it is still sending.
+  /// Ends so that the peer gets our last answer even if it is still sending.
   private func linger() async {
     enter(.ending, within: Self.linger)
     transport.endWriting()
     await transport.discard(upTo: Self.lingerBytes)
   }
 
-  // MARK: Deadlines and drain
+  // MARK: The body, for the handler through its request
+
+  func readBody(limit: Int) async -> HTTPRequest.BodyResult {
+    bodyAsked = true
+    var step = reader.readBody(limit: limit)
+    if step == .incomplete {
+      enter(.body, until: min(Loop.now + deadlines.body, requestEnd))
+      do throws(Transport.Failure) {
+        if reader.head.expectsContinue, !toldToGoOn {
+          toldToGoOn = true
+          try await transport.write(Self.goOn)
+        }
+        while step == .incomplete {
+          try await receive()
+          step = reader.readBody(limit: limit)
+        }
+      } catch {
+        guard Loop.now < requestEnd, isOnlyLate(error) else { return .lost }
+        step = .refused(MessageRefusal(status: 408, reason: "the request's body took too long"))
+      }
+      enter(.handling, until: requestEnd)
+    }
+    guard case .refused(let refusal) = step else { return .complete }
+    server.statistics.refused += 1
+    return .refused(refusal)
+  }
+
+  private static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+  // MARK: Receiving
+
+  /// Waits for at least one more byte.
+  private func receive() async throws(Transport.Failure) {
+    repeat { try await transport.untilReadable() } while try take() == 0
+  }
+
+  /// Takes in what is there; 0 if nothing is.
+  private func take() throws(Transport.Failure) -> Int {
+    let transport = transport
+    let count = try unsafe reader.receive { room throws(Transport.Failure) in
+      try unsafe transport.readAvailable(room)
+    }
+    // No room: a message at its limit is complete or refused before that.
+    guard let count else { throw .closed }
+    return count
+  }
+
+  // MARK: Deadlines and the end
 
   private func enter(_ phase: Phase, within time: Duration) { enter(phase, until: Loop.now + time) }
 
@@ -237,20 +231,29 @@ final class HTTPConnection {
   private func passed() {
     isTimedOut = true
     transport.descriptor.interrupt()
+    // The handler, or whoever streams the answer, has had its time.
+    if phase == .handling || phase == .answering { unsafe task?.cancel() }
+  }
+
+  /// Whether a wait ended for no other reason than a deadline that leaves time for an answer; then waits go on.
+  private func isOnlyLate(_ failure: Transport.Failure) -> Bool {
+    guard failure == .interrupted, isTimedOut, !isAbandoned else { return false }
+    isTimedOut = false
+    server.statistics.timeouts += 1
+    transport.descriptor.resumeWaiting()
+    return true
   }
 
   /// The server ends: a connection on which no request has begun closes now, another one after its answer.
   func drain() {
     isDraining = true
-    switch phase {
-    case .handshake, .idle, .ending: transport.descriptor.interrupt()
-    case .head, .body, .handling, .writing: break
-    }
+    if phase == .handshake || phase == .idle { transport.descriptor.interrupt() }
   }
 
   /// The server's patience is over.
-  func abandon() { transport.descriptor.close() }
-
-  /// Whether it only waits for a next request that may never come.
-  var isIdle: Bool { phase == .idle }
+  func abandon() {
+    isAbandoned = true
+    transport.descriptor.interrupt()
+    unsafe task?.cancel()
+  }
 }

@@ -11,7 +11,7 @@ public struct HTTPResponse: Sendable {
     case stream(@Loop @Sendable (HTTPBodyWriter) async throws -> Void)
   }
 
-  /// Three digits.
+  /// From 200 to 599. A 204 or 304 has no body, whatever is given.
   public var status: Int
   /// Names and values. `Content-Length`, `Transfer-Encoding`, `Connection` and `Date` are the server's own.
   public var headers: [(name: String, value: String)]

@@ -19,7 +19,7 @@ public final class HTTPServer {
   private(set) var tls: TLSContext?
   private let socket: ListeningSocket
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
-  private var perAddress: [SocketAddress.InlineAddress: Int] = [:]
+  private var perNetwork: [SocketAddress.InlineAddress: Int] = [:]
   private var isDraining = false
   private let room = Gate()
   private let empty = Gate()
@@ -40,13 +40,18 @@ public final class HTTPServer {
   /// How many connections are open.
   public var connectionCount: Int { connections.count }
 
-  /// Serves until `drain` has ended.
+  /// Serves until `drain` has ended. If its task is cancelled, it ends at once: connections are closed, and the tasks of
+  /// handlers that still run are cancelled.
   public func run() async {
-    await withDiscardingTaskGroup { group in
-      while let accepted = await next() {
-        guard let connection = admit(accepted) else { continue }
-        group.addTask(executorPreference: Loop.executor) { [self] in await serve(connection) }
+    await withTaskCancellationHandler {
+      await withDiscardingTaskGroup { group in
+        while let accepted = await next() {
+          guard let connection = admit(accepted) else { continue }
+          group.addTask(executorPreference: Loop.executor) { [self] in await serve(connection) }
+        }
       }
+    } onCancel: {
+      Task { @Loop in await drain(within: .zero) }
     }
   }
 
@@ -55,8 +60,10 @@ public final class HTTPServer {
     remove(connection)
   }
 
-  /// Stops accepting, lets every request that was begun be answered, and closes what is still open after `patience`.
-  /// Returns when no connection is left.
+  /// Stops accepting and lets every request that was begun be answered. After `patience` it closes what is still open
+  /// and cancels the tasks of handlers that still run.
+  ///
+  /// Returns when no connection is left: a handler must heed its cancellation. A second call shortens the patience.
   public func drain(within patience: Duration) async {
     isDraining = true
     socket.close()
@@ -99,15 +106,15 @@ public final class HTTPServer {
 
   private func admit(_ accepted: ListeningSocket.Accepted) -> HTTPConnection? {
     statistics.accepted += 1
-    let count = perAddress[accepted.peer.bytes, default: 0]
-    guard count < configuration.limits.connectionsPerAddress else {
-      statistics.refusedPerAddress += 1
+    let count = perNetwork[accepted.peer.network, default: 0]
+    guard !isDraining, count < configuration.limits.connectionsPerAddress else {
+      if !isDraining { statistics.refusedPerAddress += 1 }
       accepted.close()
       return nil
     }
     do throws(SystemError) {
       let connection = try HTTPConnection(accepted, server: self)
-      perAddress[accepted.peer.bytes] = count + 1
+      perNetwork[accepted.peer.network] = count + 1
       connections[ObjectIdentifier(connection)] = connection
       return connection
     } catch {
@@ -118,19 +125,24 @@ public final class HTTPServer {
 
   private func remove(_ connection: HTTPConnection) {
     connections[ObjectIdentifier(connection)] = nil
-    let address = connection.peer.bytes
-    let count = perAddress[address, default: 1] - 1
-    perAddress[address] = count > 0 ? count : nil
+    let network = connection.peer.network
+    let count = perNetwork[network, default: 1] - 1
+    perNetwork[network] = count > 0 ? count : nil
     room.open()
     if connections.isEmpty { empty.open() }
   }
 }
 
-/// What one task waits for until others let it pass.
+extension SocketAddress {
+  /// What counts as one address: of IPv6, whoever has one has the 64 bits behind it too.
+  fileprivate var network: InlineAddress { isIPv4 ? bytes : InlineAddress(high: bytes.high, low: 0) }
+}
+
+/// What tasks wait for until another lets them pass.
 @Loop
 private final class Gate {
   private var isOpen = true
-  private var waiter: CheckedContinuation<Void, Never>?
+  private var waiting: [CheckedContinuation<Void, Never>] = []
 
   nonisolated init() {}
 
@@ -138,8 +150,8 @@ private final class Gate {
 
   func open() {
     isOpen = true
-    waiter?.resume()
-    waiter = nil
+    for continuation in waiting { continuation.resume() }
+    waiting.removeAll(keepingCapacity: true)
   }
 
   func pass() async {
@@ -147,7 +159,7 @@ private final class Gate {
     await withCheckedContinuation { continuation in
       // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
       if isOpen { return continuation.resume() }
-      waiter = continuation
+      waiting.append(continuation)
     }
   }
 }

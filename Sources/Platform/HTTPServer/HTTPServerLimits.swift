@@ -8,7 +8,7 @@ public struct HTTPServerLimits: Sendable, Equatable {
   public var body: Int
   /// Connections in all. While they are reached, no further one is accepted: the kernel's queue holds them.
   public var connections: Int
-  /// Connections from one address; a further one is closed at once.
+  /// Connections from one address, or from one /64 network of IPv6; a further one is closed at once.
   public var connectionsPerAddress: Int
 
   /// The limits, each of them at least 1.

@@ -9,12 +9,14 @@ struct ResponseHead {
     case length(Int)
     case chunked
     case close
+    case nothing
   }
 
   /// Appends the head to `out`.
   static func append(
     _ response: HTTPResponse, delimiter: Delimiter, keepsAlive: Bool, isHTTP11: Bool, to out: inout [UInt8]
   ) {
+    precondition(200...599 ~= response.status, "an answer has a final status")
     append("HTTP/1.1 ", to: &out)
     append(number: response.status, to: &out)
     append(" ", to: &out)
@@ -22,13 +24,11 @@ struct ResponseHead {
     append("\r\nDate: ", to: &out)
     out.append(contentsOf: HTTPDate.current())
     switch delimiter {
-    // RFC 9110, section 8.6: no Content-Length in a 204.
-    case .length where response.status == 204: break
     case .length(let count):
       append("\r\nContent-Length: ", to: &out)
       append(number: count, to: &out)
     case .chunked: append("\r\nTransfer-Encoding: chunked", to: &out)
-    case .close: break
+    case .close, .nothing: break
     }
     if !keepsAlive {
       append("\r\nConnection: close", to: &out)
@@ -43,6 +43,9 @@ struct ResponseHead {
     }
     append("\r\n\r\n", to: &out)
   }
+
+  /// Whether an answer of this status may have a body (RFC 9110, sections 6.4.1 and 8.6: nor a length of one).
+  static func hasContent(_ status: Int) -> Bool { status != 204 && status != 304 }
 
   static func append(_ text: StaticString, to out: inout [UInt8]) {
     unsafe out.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))

@@ -1,10 +1,9 @@
-import COpenSSL
 import EventLoop
 import Glibc
 
 /// A connected socket, with TLS or without: reads and writes that never block, in the loop.
 @Loop
-@safe final class Transport {
+final class Transport {
   enum Failure: Error, Equatable {
     /// The peer closed or reset the connection.
     case closed
@@ -16,57 +15,82 @@ import Glibc
     case plainHTTP
   }
 
+  /// So many bytes go out before others get their turn, even to a peer that takes whatever we write.
+  private static let fairShare = 262_144
+
   let descriptor: Descriptor
-  private let tls: OpaquePointer?
-  /// Bytes that OpenSSL had read when it was last empty and began to wait.
-  private var bytesBefore: UInt64 = 0
+  private let tls: TLSConnection?
+  /// OpenSSL may answer the next read without the socket.
+  private var holdsBytes = false
+  /// OpenSSL must write before it can read on.
+  private var readNeedsRoom = false
+  private var written = 0
 
   /// Takes the accepted socket over.
   init(_ accepted: ListeningSocket.Accepted, context: TLSContext?) throws(SystemError) {
     descriptor = try Descriptor(owning: accepted.number)
     guard let context else {
-      unsafe tls = nil
+      tls = nil
       return
     }
-    guard let tls = unsafe SSL_new(context.handle), unsafe SSL_set_fd(tls, accepted.number) == 1 else {
+    guard let tls = TLSConnection(context, over: accepted.number) else {
       descriptor.close()
       throw SystemError(code: ENOMEM)
     }
-    unsafe SSL_set_accept_state(tls)
-    unsafe self.tls = tls
+    self.tls = tls
   }
 
-  isolated deinit {
-    if let tls = unsafe tls { unsafe SSL_free(tls) }
-    descriptor.close()
-  }
+  isolated deinit { descriptor.close() }
 
   /// The TLS handshake; nothing on a plain socket.
   func handshake() async throws(Failure) {
-    guard let tls = unsafe tls else { return }
+    guard let tls else { return }
     while true {
-      ERR_clear_error()
-      let result = unsafe SSL_do_handshake(tls)
-      if result == 1 { return }
-      try await wait(unsafe SSL_get_error(tls, result))
+      let outcome = tls.handshake()
+      note(tls)
+      switch outcome {
+      case .done:
+        // The peer's first request may have come in one piece with the end of its handshake.
+        holdsBytes = tls.holdsBytes
+        return
+      case .needsBytes: guard await descriptor.untilReadable() == .ready else { throw .interrupted }
+      case .needsRoom: guard await descriptor.untilWritable() == .ready else { throw .interrupted }
+      case .failed(let failure): throw failure
+      }
     }
+  }
+
+  /// What the calls into OpenSSL learned about the socket, before anything else can happen to it.
+  private func note(_ tls: TLSConnection) {
+    if tls.takeDrained() { descriptor.clearReadable() }
+    if tls.takeFull() { descriptor.clearWritable() }
+  }
+
+  // MARK: Reading
+
+  /// Waits until `readAvailable` may find something.
+  func untilReadable() async throws(Failure) {
+    if descriptor.isInterrupted { throw .interrupted }
+    if holdsBytes { return }
+    let wake = readNeedsRoom ? await descriptor.untilWritable() : await descriptor.untilReadable()
+    guard wake == .ready else { throw .interrupted }
   }
 
   /// Reads what is there into `room`, at most; 0 when nothing is there. Never waits.
   func readAvailable(_ room: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
-    guard let tls = unsafe tls else { return try unsafe readPlain(room) }
-    ERR_clear_error()
-    let count = unsafe SSL_read(tls, room.baseAddress, CInt(clamping: room.count))
-    if count > 0 {
-      unsafe noteDrained(tls)
-      return Int(count)
-    }
-    switch unsafe SSL_get_error(tls, count) {
-    case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE:
-      descriptor.clearReadable()
+    guard let tls else { return try unsafe readPlain(room) }
+    let outcome = unsafe tls.read(into: room)
+    note(tls)
+    (holdsBytes, readNeedsRoom) = (false, false)
+    switch outcome {
+    case .done(let count):
+      holdsBytes = tls.holdsBytes
+      return count
+    case .needsBytes: return 0
+    case .needsRoom:
+      readNeedsRoom = true
       return 0
-    case SSL_ERROR_SSL: throw .tls
-    default: throw .closed
+    case .failed(let failure): throw failure
     }
   }
 
@@ -88,86 +112,63 @@ import Glibc
     }
   }
 
-  /// Saves the read that would only say `EAGAIN`: if OpenSSL holds nothing more, and took less from the socket since
-  /// the last edge than one of its reads asks for (a whole record), then the socket was empty.
-  private func noteDrained(_ tls: OpaquePointer) {
-    let bytes = unsafe copenssl_bytes_read(tls)
-    if bytes &- bytesBefore < 16_384, unsafe SSL_has_pending(tls) == 0 { descriptor.clearReadable() }
-  }
-
-  /// Waits until `readAvailable` may find something.
-  func untilReadable() async throws(Failure) {
-    guard await descriptor.untilReadable() == .ready else { throw .interrupted }
-    // With part of a record in its buffer OpenSSL asks for less: then the count goes on from where it was.
-    if let tls = unsafe tls, unsafe SSL_has_pending(tls) == 0 { bytesBefore = unsafe copenssl_bytes_read(tls) }
-  }
+  // MARK: Writing
 
   /// Writes all of `bytes`, waiting for room where the peer is slow.
   func write(_ bytes: [UInt8]) async throws(Failure) {
     var offset = 0
     while offset < bytes.count {
-      let written = try writeAvailable(bytes, from: offset)
-      offset += written
-      if written == 0 { guard await descriptor.untilWritable() == .ready else { throw .interrupted } }
+      if descriptor.isInterrupted { throw .interrupted }
+      let count = try writeAvailable(bytes, from: offset)
+      offset += count
+      written += count
+      if count == 0 {
+        written = 0
+        guard await descriptor.untilWritable() == .ready else { throw .interrupted }
+      } else if written > Self.fairShare {
+        written = 0
+        await Loop.nextTurn()
+      }
     }
   }
 
   /// Writes what the socket takes now, without waiting; 0 if it takes nothing.
-  func writeAvailable(_ bytes: [UInt8], from offset: Int) throws(Failure) -> Int {
-    guard offset < bytes.count else { return 0 }
-    var result = 0
-    var failure: Failure?
-    unsafe bytes.withUnsafeBytes { all in
-      let rest = unsafe UnsafeRawBufferPointer(rebasing: all[offset...])
-      do throws(Failure) { result = try unsafe writeSome(rest) } catch { failure = error }
+  private func writeAvailable(_ bytes: [UInt8], from offset: Int) throws(Failure) -> Int {
+    let outcome = unsafe bytes.withUnsafeBytes { all in
+      unsafe writeSome(UnsafeRawBufferPointer(rebasing: all[offset...]))
     }
-    if let failure { throw failure }
-    return result
+    switch outcome {
+    case .done(let count): return count
+    // Without renegotiation, which is off, OpenSSL never has to read before it can write.
+    case .needsBytes: throw .tls
+    case .needsRoom: return 0
+    case .failed(let failure): throw failure
+    }
   }
 
-  private func writeSome(_ bytes: UnsafeRawBufferPointer) throws(Failure) -> Int {
-    guard let tls = unsafe tls else {
-      while true {
-        let count = unsafe send(descriptor.number, bytes.baseAddress, bytes.count, CInt(MSG_NOSIGNAL))
-        if count >= 0 { return count }
-        switch errno {
-        case EINTR: continue
-        case EAGAIN:
-          descriptor.clearWritable()
-          return 0
-        default: throw .closed
-        }
+  private func writeSome(_ bytes: UnsafeRawBufferPointer) -> TLSConnection.Outcome {
+    if let tls {
+      defer { note(tls) }
+      return unsafe tls.write(bytes)
+    }
+    while true {
+      let count = unsafe send(descriptor.number, bytes.baseAddress, bytes.count, CInt(MSG_NOSIGNAL))
+      if count >= 0 { return .done(count) }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        descriptor.clearWritable()
+        return .needsRoom
+      default: return .failed(.closed)
       }
     }
-    ERR_clear_error()
-    let count = unsafe SSL_write(tls, bytes.baseAddress, CInt(clamping: bytes.count))
-    if count > 0 { return Int(count) }
-    switch unsafe SSL_get_error(tls, count) {
-    case SSL_ERROR_WANT_WRITE, SSL_ERROR_WANT_READ:
-      descriptor.clearWritable()
-      return 0
-    case SSL_ERROR_SSL: throw .tls
-    default: throw .closed
-    }
   }
 
-  private func wait(_ error: CInt) async throws(Failure) {
-    switch error {
-    case SSL_ERROR_WANT_READ:
-      descriptor.clearReadable()
-      guard await descriptor.untilReadable() == .ready else { throw .interrupted }
-    case SSL_ERROR_WANT_WRITE:
-      descriptor.clearWritable()
-      guard await descriptor.untilWritable() == .ready else { throw .interrupted }
-    case SSL_ERROR_SSL:
-      throw copenssl_was_plain_http() == 1 ? .plainHTTP : .tls
-    default: throw .closed
-    }
-  }
+  // MARK: The end
 
   /// Tells the peer that nothing more comes.
   func endWriting() {
-    if let tls = unsafe tls { _ = unsafe SSL_shutdown(tls) }
+    tls?.endWriting()
     shutdown(descriptor.number, CInt(SHUT_WR))
   }
 
@@ -178,19 +179,21 @@ import Glibc
     }
   }
 
-  /// Reads and forgets, without TLS, until the peer closes, `limit` bytes have come, or the wait is interrupted: a
+  /// Forgets what comes, without TLS, until the peer closes, `limit` bytes have come, or the wait is interrupted: a
   /// close with unread bytes would reset the connection and could take our last answer from the peer.
   func discard(upTo limit: Int) async {
-    var scratch = [UInt8](repeating: 0, count: 4096)
     var left = limit
     while left > 0 {
-      let count = unsafe recv(descriptor.number, &scratch, scratch.count, 0)
+      // tcp(7): with MSG_TRUNC the bytes are dropped, not copied.
+      let count = recv(descriptor.number, nil, 65_536, CInt(MSG_TRUNC))
       if count > 0 {
         left -= count
-        continue
+        await Loop.nextTurn()
+      } else if count < 0, errno == EAGAIN {
+        descriptor.clearReadable()
+      } else if count == 0 || errno != EINTR {
+        return
       }
-      guard count < 0, errno == EAGAIN || errno == EINTR else { return }
-      descriptor.clearReadable()
       guard await descriptor.untilReadable() == .ready else { return }
     }
   }

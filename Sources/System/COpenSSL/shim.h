@@ -54,9 +54,6 @@ static int copenssl_select_http11(
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// How many bytes the connection has read from its socket so far.
-static inline uint64_t copenssl_bytes_read(const SSL *connection) { return BIO_number_read(SSL_get_rbio(connection)); }
-
 // Whether the last error is that a client spoke plain HTTP to a TLS port.
 static inline int copenssl_was_plain_http(void) {
   unsigned long error = ERR_peek_last_error();

@@ -1,0 +1,137 @@
+import COpenSSL
+import EventLoop
+import Glibc
+
+/// The TLS of one connection: OpenSSL's SSL over a non-blocking socket that somebody else owns and closes.
+///
+/// The socket is read and written here and not by OpenSSL's own BIO, which does not say what an edge-triggered loop must
+/// know, whether a read took all that was there, and which raises SIGPIPE where the peer is gone.
+@Loop
+@safe final class TLSConnection {
+  /// What became of a call.
+  enum Outcome: Equatable {
+    /// It is done; for reads and writes, with how many bytes.
+    case done(Int)
+    /// It goes on when the socket is readable.
+    case needsBytes
+    /// It goes on when the socket is writable.
+    case needsRoom
+    case failed(Transport.Failure)
+  }
+
+  /// What the calls of OpenSSL and of the loop tell each other about the socket.
+  private struct Socket {
+    let number: CInt
+    /// The last read took everything that was there.
+    var isDrained = false
+    /// The last write did not fit.
+    var isFull = false
+  }
+
+  private let handle: OpaquePointer
+  private let socket: UnsafeMutablePointer<Socket>
+
+  /// Begins as the server's side over `number`; nil for want of memory.
+  init?(_ context: TLSContext, over number: CInt) {
+    guard let handle = unsafe SSL_new(context.handle) else { return nil }
+    guard let bio = unsafe BIO_new(Self.method) else {
+      unsafe SSL_free(handle)
+      return nil
+    }
+    unsafe socket = .allocate(capacity: 1)
+    unsafe socket.initialize(to: Socket(number: number))
+    unsafe BIO_set_data(bio, socket)
+    unsafe BIO_set_init(bio, 1)
+    unsafe SSL_set_bio(handle, bio, bio)  // SSL owns it from here on
+    unsafe SSL_set_accept_state(handle)
+    unsafe self.handle = handle
+  }
+
+  isolated deinit {
+    unsafe SSL_free(handle)  // sends nothing: the socket may be closed already
+    unsafe socket.deallocate()
+  }
+
+  /// Whether the socket's last read took all that was there, since this was last asked.
+  func takeDrained() -> Bool {
+    defer { unsafe socket.pointee.isDrained = false }
+    return unsafe socket.pointee.isDrained
+  }
+
+  /// Whether a write found the socket full, since this was last asked.
+  func takeFull() -> Bool {
+    defer { unsafe socket.pointee.isFull = false }
+    return unsafe socket.pointee.isFull
+  }
+
+  /// Whether bytes wait here that were read from the socket already: maybe a record, maybe part of one.
+  var holdsBytes: Bool { unsafe SSL_has_pending(handle) == 1 }
+
+  func handshake() -> Outcome {
+    ERR_clear_error()
+    return unsafe outcome(SSL_do_handshake(handle))
+  }
+
+  func read(into room: UnsafeMutableRawBufferPointer) -> Outcome {
+    ERR_clear_error()
+    return unsafe outcome(SSL_read(handle, room.baseAddress, CInt(clamping: room.count)))
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+    ERR_clear_error()
+    return unsafe outcome(SSL_write(handle, bytes.baseAddress, CInt(clamping: bytes.count)))
+  }
+
+  /// Tells the peer that nothing more comes, so that it can tell an end from a break.
+  func endWriting() {
+    ERR_clear_error()
+    _ = unsafe SSL_shutdown(handle)
+  }
+
+  private func outcome(_ result: CInt) -> Outcome {
+    if result > 0 { return .done(Int(result)) }
+    switch unsafe SSL_get_error(handle, result) {
+    case SSL_ERROR_WANT_READ: return .needsBytes
+    case SSL_ERROR_WANT_WRITE: return .needsRoom
+    case SSL_ERROR_SSL: return .failed(copenssl_was_plain_http() == 1 ? .plainHTTP : .tls)
+    default: return .failed(.closed)
+    }
+  }
+
+  // MARK: The socket under it
+
+  /// One for the process, never freed. A sockets' method without an end-of-file control: the end of the connection
+  /// without TLS's own goodbye is an end like another, because HTTP says itself where a message ends.
+  private static let method: OpaquePointer? = {
+    let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket in a loop")
+    unsafe BIO_meth_set_read(method) { bio, room, count in
+      unsafe TLSConnection.transfer(bio, retry: BIO_FLAGS_READ) { socket in
+        let received = unsafe recv(socket.pointee.number, room, Int(count), 0)
+        unsafe socket.pointee.isDrained = received < Int(count)
+        return received
+      }
+    }
+    unsafe BIO_meth_set_write(method) { bio, bytes, count in
+      unsafe TLSConnection.transfer(bio, retry: BIO_FLAGS_WRITE) { socket in
+        let sent = unsafe send(socket.pointee.number, bytes, Int(count), CInt(MSG_NOSIGNAL))
+        unsafe socket.pointee.isFull = sent < 0
+        return sent
+      }
+    }
+    unsafe BIO_meth_set_ctrl(method) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
+    return unsafe method
+  }()
+
+  private nonisolated static func transfer(
+    _ bio: OpaquePointer?, retry: CInt, _ call: (UnsafeMutablePointer<Socket>) -> Int
+  ) -> CInt {
+    unsafe BIO_clear_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
+    guard let socket = unsafe BIO_get_data(bio)?.assumingMemoryBound(to: Socket.self) else { return -1 }
+    while true {
+      let count = unsafe call(socket)
+      if count < 0, errno == EINTR { continue }
+      if count < 0, errno == EAGAIN { unsafe BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY) }
+      return CInt(count)
+    }
+  }
+}
