@@ -123,6 +123,32 @@ import Testing
     #expect(calls.contains("third"))
   }
 
+  /// The loop was kept from turning until the moment had long passed. What arrived meanwhile is worked on first.
+  @Loop
+  @Test func comeAfterWhatTheKernelHasToReport() async throws {
+    let listening = try ListeningSocket(.loopback(port: 0))
+    let deadline = Deadline()
+    var calls = 0
+    deadline.onPass { calls += 1 }
+    let serving = Task(executorPreference: Loop.executor) { try await serve(listening, by: deadline) }
+    await turn()
+    deadline.set(.now + .microseconds(1))
+    let client = try RawClient(listening.address)
+    while MonotonicTime.now <= deadline.due {}
+    try await serving.value
+    await turn()
+    #expect(calls == 0)
+    client.close()
+    listening.close()
+  }
+
+  @Loop
+  private func serve(_ listening: ListeningSocket, by deadline: Deadline) async throws {
+    let accepted = try await listening.accept()
+    deadline.clear()
+    accepted?.close()
+  }
+
   @Loop
   @Test func letGoOfTheirActionWhenInvalidated() {
     final class Held {}

@@ -126,7 +126,19 @@ enum Trigger: Sendable {
     return clinux_epoll_control(epoll, operation, registration.descriptor, mask, mark)
   }
 
-  /// Waits for the kernel (not at all if there is work already), then tells handlers and fires what is due.
+  /// Calls what was due when the kernel was last asked. What it reported then has been worked on since: so whoever was
+  /// served in time has moved its deadline, however long the loop was kept from turning.
+  @Loop
+  func passDeadlines() {
+    // One at a time: an action may set and clear deadlines. And no more than there are: one that sets itself anew to a
+    // moment that has passed must not keep the loop here.
+    for _ in 0..<deadlines.count {
+      guard let passed = deadlines.popPassed(now) else { return }
+      passed.pass()
+    }
+  }
+
+  /// Waits for the kernel (not at all if there is work already), then tells handlers.
   @Loop
   func poll(block: Bool) {
     let block = block && waitingForTurn.isEmpty
@@ -144,12 +156,6 @@ enum Trigger: Sendable {
       let slot = Int(truncatingIfNeeded: mark & 0xffff_ffff)
       guard slots[slot].generation == UInt32(truncatingIfNeeded: mark >> 32) else { continue }
       slots[slot].handler?.ready(Readiness(rawValue: unsafe clinux_event_mask(events + index)))
-    }
-    // One at a time: an action may set and clear deadlines. And no more than there are: one that sets itself anew to a
-    // moment that has passed must not keep the loop here.
-    for _ in 0..<deadlines.count {
-      guard let passed = deadlines.popPassed(now) else { break }
-      passed.pass()
     }
     for waiting in waitingForTurn { waiting.resume() }
     waitingForTurn.removeAll(keepingCapacity: true)

@@ -130,7 +130,7 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
     var value: Int32?
   }
 
-  /// The loop itself: jobs, then due deadlines, then whatever the kernel reports.
+  /// The loop itself: jobs, then deadlines that have passed, then whatever the kernel reports.
   private func turn(while goOn: () -> Bool) {
     let serial = unsafe asUnownedSerialExecutor()
     let task = unsafe asUnownedTaskExecutor()
@@ -142,7 +142,10 @@ public final class LoopExecutor: TaskExecutor, SerialExecutor, @unchecked Sendab
       for job in round { unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
       round.removeAll(keepingCapacity: true)
       if !goOn() { return }
-      Loop.assumeIsolated { engine.poll(block: local.isEmpty) }
+      Loop.assumeIsolated {
+        engine.passDeadlines()
+        engine.poll(block: local.isEmpty)
+      }
       if engine.wasWoken {
         engine.wasWoken = false
         inbox.withLock { jobs in

@@ -12,8 +12,8 @@ import EventLoop
   }
 
   private static let fairShare = 16
-  private static let lingerBytes = 8_388_608
-  private static let linger = Duration.seconds(2)
+  /// How long the end is put off for a peer that is still sending: since its last bytes, in all, and for how many.
+  private static let linger = (silence: Duration.seconds(5), total: Duration.seconds(30), bytes: 8_388_608)
 
   let peer: SocketAddress
   var reader: RequestReader
@@ -165,11 +165,17 @@ import EventLoop
     return try await writer.send(response, form)
   }
 
-  /// Ends so that the peer gets our last answer even if it is still sending.
+  /// Ends so that the peer gets our last answer even if it is still sending: a close with unread bytes would reset the
+  /// connection, and could take the answer from the peer.
   private func linger() async {
-    enter(.ending, within: Self.linger)
     transport.endWriting()
-    await transport.discard(upTo: Self.lingerBytes)
+    let end = Loop.now + Self.linger.total
+    var left = Self.linger.bytes
+    repeat {
+      enter(.ending, until: min(end, Loop.now + Self.linger.silence))
+      guard let count = await transport.discard() else { return }
+      left -= count
+    } while left > 0
   }
 
   // MARK: The body, for the handler through its request

@@ -179,22 +179,18 @@ final class Transport {
     }
   }
 
-  /// Forgets what comes, without TLS, until the peer closes, `limit` bytes have come, or the wait is interrupted: a
-  /// close with unread bytes would reset the connection and could take our last answer from the peer.
-  func discard(upTo limit: Int) async {
-    var left = limit
-    while left > 0 {
+  /// Waits for bytes and drops them, without TLS; nil when the peer has closed or the wait is interrupted.
+  func discard() async -> Int? {
+    while await descriptor.untilReadable() == .ready {
       // tcp(7): with MSG_TRUNC the bytes are dropped, not copied.
       let count = recv(descriptor.number, nil, 65_536, CInt(MSG_TRUNC))
       if count > 0 {
-        left -= count
         await Loop.nextTurn()
-      } else if count < 0, errno == EAGAIN {
-        descriptor.clearReadable()
-      } else if count == 0 || errno != EINTR {
-        return
+        return count
       }
-      guard await descriptor.untilReadable() == .ready else { return }
+      if count == 0 || errno != EAGAIN && errno != EINTR { return nil }
+      if errno == EAGAIN { descriptor.clearReadable() }
     }
+    return nil
   }
 }
