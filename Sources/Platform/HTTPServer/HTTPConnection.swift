@@ -12,8 +12,10 @@ import EventLoop
   }
 
   private static let fairShare = 16
-  /// How long the end is put off for a peer that is still sending: since its last bytes, in all, and for how many.
-  private static let linger = (silence: Duration.seconds(5), total: Duration.seconds(30), bytes: 8_388_608)
+  /// How long the end is put off: since the peer's last bytes, in all, and for how many bytes.
+  private static let linger = (
+    silence: Duration.seconds(1), silenceOfASender: Duration.seconds(5), total: Duration.seconds(30), bytes: 8_388_608
+  )
 
   let peer: SocketAddress
   var reader: RequestReader
@@ -74,7 +76,7 @@ import EventLoop
       try await transport.handshake()
       return true
     } catch {
-      server.statistics.handshakeFailed(error, isTimedOut)
+      if !isDraining { server.statistics.handshakeFailed(error, isTimedOut) }
       if error == .plainHTTP { transport.writePlain(Self.plainAnswer) }
       // What the peer is told, by us or by OpenSSL's alert, is to reach it.
       if error == .plainHTTP || error == .tls { await linger() }
@@ -169,10 +171,11 @@ import EventLoop
   /// connection, and could take the answer from the peer.
   private func linger() async {
     transport.endWriting()
+    let silence = reader.isComplete ? Self.linger.silence : Self.linger.silenceOfASender
     let end = Loop.now + Self.linger.total
     var left = Self.linger.bytes
     repeat {
-      enter(.ending, until: min(end, Loop.now + Self.linger.silence))
+      enter(.ending, until: min(end, Loop.now + silence))
       guard let count = await transport.discard() else { return }
       left -= count
     } while left > 0
