@@ -97,13 +97,13 @@ let package = Package(
         "TestSupport",
       ]),
     .target(
-      name: "TestSupport", dependencies: ["Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
+      name: "TestSupport", dependencies: ["CLinux", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("KafkaTests", ["CLibrdkafka", "EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
-    tests("CryptographyTests", ["Cryptography"]),
+    tests("CryptographyTests", ["Cryptography", "TestSupport"]),
     tests("HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"]),
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),

@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(Python.isThere)
-  func anotherImplementationReadsItsRecords() throws {
+  func anotherImplementationReadsItsRecords() async throws {
     let address = try #require(RelayAddress(#""a\b"@例え.jp"#))
     let longest = try #require(AppleSubject(String(repeating: "~", count: 255)))
     let records =
@@ -30,8 +30,8 @@ import Testing
         EventRecord(Examples.quarantined(.notYetValid, subject: longest, json: "{}"), jws: Examples.jws),
       ]
     let input = try JSONEncoder().encode(records.map(WireRecord.init))
-    let outcome = try Python.run("Tests/AccountEventsTests/Python/check_records.py", input: [UInt8](input))
-    try #require(outcome.exitCode == 0)
+    let outcome = try await Python.run("Tests/AccountEventsTests/Python/check_records.py", input: [UInt8](input))
+    try #require(outcome.end == .exit(0), "\(outcome.errors)")
     let read = try #require(try JSONSerialization.jsonObject(with: Data(outcome.output)) as? [[String: Any]])
     try #require(read.count == records.count)
 
@@ -52,9 +52,9 @@ import Testing
   }
 
   @Test(Python.isThere, .enabled(if: asyncAPISchema != nil, "needs AsyncAPI's JSON Schema: ../shared/specs"))
-  func describesItsTopicsAsAsyncAPIWantsIt() throws {
+  func describesItsTopicsAsAsyncAPIWantsIt() async throws {
     let schema = try #require(asyncAPISchema)
-    #expect(try Python.run("Tests/AccountEventsTests/Python/check_asyncapi.py", [schema]).exitCode == 0)
+    #expect(try await Python.run("Tests/AccountEventsTests/Python/check_asyncapi.py", [schema]).end == .exit(0))
   }
 }
 

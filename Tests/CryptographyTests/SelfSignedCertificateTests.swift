@@ -1,5 +1,5 @@
 import Cryptography
-import Foundation
+import TestSupport
 import Testing
 
 @Suite struct SelfSignedCertificateTests {
@@ -14,21 +14,14 @@ import Testing
     (["-verify_hostname", "localhost", "-attime", "1699999999"], false),
     (["-verify_hostname", "localhost", "-attime", "1700003601"], false),
   ])
-  func isValidForItsNamesAndItsTime(options: [String], isValid: Bool) throws {
+  func isValidForItsNamesAndItsTime(options: [String], isValid: Bool) async throws {
     let certificate = try SelfSignedCertificate(
       for: ["localhost", "127.0.0.1", "::1"], validFrom: 1_700_000_000, seconds: 3600)
-    let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).pem")
-    try certificate.certificatePEM.write(to: file, atomically: true, encoding: .utf8)
-    defer { try? FileManager.default.removeItem(at: file) }
-
-    let program = Process()
-    program.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-    program.arguments = ["verify", "-CAfile", file.path] + options + [file.path]
-    program.standardOutput = FileHandle.nullDevice
-    program.standardError = FileHandle.nullDevice
-    try program.run()
-    program.waitUntilExit()
-    #expect((program.terminationStatus == 0) == isValid)
+    let directory = TemporaryDirectory()
+    let file = directory.write("certificate.pem", certificate.certificatePEM)
+    let run = try await RunningProgram.finish(
+      path: "/usr/bin/openssl", ["verify", "-CAfile", file] + options + [file])
+    #expect((run.end == .exit(0)) == isValid)
   }
 
   @Test(arguments: [[], [""], ["a,DNS:b"], ["localhost", "x y"], ["1.2.3"], ["email:a@b"]])

@@ -16,7 +16,7 @@ import Testing
   }
 
   private func failure(
-    asking url: String, trusting anchors: HTTPClientConfiguration.TrustAnchors, connectTimeout: Duration = .seconds(20)
+    asking url: String, trusting anchors: HTTPClientConfiguration.TrustAnchors, connectTimeout: Duration = .seconds(120)
   ) async throws -> HTTPClientError? {
     var configuration = HTTPClientConfiguration.testing(trustAnchors: anchors)
     configuration.connectTimeout = connectTimeout
@@ -37,7 +37,7 @@ import Testing
     let client = HTTPClient(.testing(trustAnchors: .systemAnd(file: server.trustAnchors)))
     for host in ["127.0.0.1", "localhost", "127.0.0.1", "localhost"] {
       let url = try #require(HTTPClientURL("https://\(host):\(server.server.address.port)/"))
-      let answer = try await client.send(.get(url, within: .seconds(20), maximumBodySize: 100))
+      let answer = try await client.send(.get(url, within: .seconds(120), maximumBodySize: 100))
       #expect(answer.body == Array("siwa-tests/1".utf8))
     }
     #expect(server.server.statistics.accepted == 2)  // one connection for each name
@@ -106,19 +106,11 @@ import Testing
     let directory = TemporaryDirectory()
     let anchors = directory.write("certificate.pem", certificate.certificatePEM)
     let key = directory.write("key.pem", certificate.privateKeyPEM)
-    let output = Pipe()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: Python.interpreter)
-    process.arguments = [Repository.root + "/Tests/HTTPClientTests/Python/one-version.py", anchors, key, version]
-    process.standardOutput = output
-    try process.run()
-    defer {
-      process.terminate()
-      process.waitUntilExit()
+    let script = Repository.root + "/Tests/HTTPClientTests/Python/one-version.py"
+    let error = try await RunningProgram.run(path: Python.interpreter, [script, anchors, key, version]) { server in
+      let port = try #require(UInt16(try await server.outputLine(with: "")))
+      return try await failure(asking: "https://127.0.0.1:\(port)", trusting: .systemAnd(file: anchors))
     }
-    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-    let port = try #require(UInt16(line.trimmingCharacters(in: .whitespacesAndNewlines)))
-    let error = try await failure(asking: "https://127.0.0.1:\(port)", trusting: .systemAnd(file: anchors))
     #expect(error?.code == (isRefused ? .tls : nil))
   }
 }

@@ -11,7 +11,7 @@ import Testing
     let server = try ScriptedServer(answering: Self.hello)
     defer { server.close() }
     let client = HTTPClient(.testing())
-    let answer = try await client.send(.get(server.url("/keys?x=1"), within: .seconds(20), maximumBodySize: 5))
+    let answer = try await client.send(.get(server.url("/keys?x=1"), within: .seconds(120), maximumBodySize: 5))
     #expect(answer.status == 200)
     #expect(answer.body == Array("hello".utf8))
     #expect(answer.header("x-One") == "1")
@@ -29,9 +29,9 @@ import Testing
     _ = try await client.send(
       .post(
         Array("a=1".utf8), to: server.url(),
-        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("X-Empty", "")], within: .seconds(20),
+        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("X-Empty", "")], within: .seconds(120),
         maximumBodySize: 5))
-    _ = try await client.send(.post([], to: server.url(), headers: [], within: .seconds(20), maximumBodySize: 5))
+    _ = try await client.send(.post([], to: server.url(), headers: [], within: .seconds(120), maximumBodySize: 5))
     let common = "POST / HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\nUser-Agent: siwa-tests/1\r\nAccept: */*\r\n"
     #expect(
       server.requests == [
@@ -45,7 +45,7 @@ import Testing
     defer { server.close() }
     let body = [UInt8](repeating: 0x61, count: 3_000_000)
     let answer = try await HTTPClient(.testing()).send(
-      .post(body, to: server.url(), headers: [], within: .seconds(20), maximumBodySize: 5))
+      .post(body, to: server.url(), headers: [], within: .seconds(120), maximumBodySize: 5))
     #expect(answer.status == 200)
     #expect(server.requests.first?.utf8.count ?? 0 > body.count)
     #expect(server.requests.first?.prefix(500).contains("Expect") == false)
@@ -55,7 +55,7 @@ import Testing
     let server = try ScriptedServer(answering: Self.hello)
     defer { server.close() }
     let client = HTTPClient(.testing())
-    for _ in 0..<5 { _ = try await client.send(.get(server.url(), within: .seconds(20), maximumBodySize: 5)) }
+    for _ in 0..<5 { _ = try await client.send(.get(server.url(), within: .seconds(120), maximumBodySize: 5)) }
     #expect(server.connections == 1)
   }
 
@@ -64,7 +64,7 @@ import Testing
     defer { server.close() }
     let client = HTTPClient(.testing(maximumConnections: 2, maximumRequests: 100))
     let requests = (0..<40).map { _ in
-      Task { try await client.send(.get(server.url(), within: .seconds(20), maximumBodySize: 5)).status }
+      Task { try await client.send(.get(server.url(), within: .seconds(120), maximumBodySize: 5)).status }
     }
     for request in requests { #expect(try await request.value == 200) }
     #expect(server.connections == 2)
@@ -74,7 +74,7 @@ import Testing
     let server = try ScriptedServer(
       answering: "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
     defer { server.close() }
-    let answer = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(20), maximumBodySize: 5))
+    let answer = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(120), maximumBodySize: 5))
     #expect(answer.status == 302)
     #expect(answer.header("Location") == "http://127.0.0.1:1/")
     #expect(server.requests.count == 1)
@@ -84,7 +84,7 @@ import Testing
     let server = try ScriptedServer(
       answering: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\u{1f}abc")
     defer { server.close() }
-    let answer = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(20), maximumBodySize: 5))
+    let answer = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(120), maximumBodySize: 5))
     #expect(answer.body == Array("\u{1f}abc".utf8))
     #expect(server.requests.allSatisfy { !$0.lowercased().contains("accept-encoding") })
   }
@@ -94,7 +94,7 @@ import Testing
       answering: "HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         + "5\r\nhello\r\n0\r\nX-Late: 1\r\n\r\n")
     defer { server.close() }
-    let answer = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(20), maximumBodySize: 5))
+    let answer = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(120), maximumBodySize: 5))
     #expect(answer.headers.map(\.name) == ["Transfer-Encoding"])
     #expect(answer.body == Array("hello".utf8))
   }
@@ -114,12 +114,12 @@ import Testing
     // Plain requests go to loopback, never by a proxy; TLS ones only where the configuration says so.
     for proxy in [HTTPClientConfiguration.Proxy.none, .environment] {
       let answer = try await HTTPClient(.testing(proxy: proxy)).send(
-        .get(server.url(), within: .seconds(20), maximumBodySize: 5))
+        .get(server.url(), within: .seconds(120), maximumBodySize: 5))
       try #require(answer.status == 200)
       let port = try ScriptedServer { _ in }.port
       let url = try #require(HTTPClientURL("https://127.0.0.1:\(port)/"))
       let failure = await #expect(throws: HTTPClientError.self) {
-        try await HTTPClient(.testing(proxy: proxy)).send(.get(url, within: .seconds(20), maximumBodySize: 5))
+        try await HTTPClient(.testing(proxy: proxy)).send(.get(url, within: .seconds(120), maximumBodySize: 5))
       }
       try #require(failure?.code == (proxy == .none ? .tls : .connect), "\(proxy): \(String(describing: failure))")
     }

@@ -15,26 +15,18 @@ public enum Python {
 
   /// What running a script came to.
   public struct Outcome: Sendable {
-    /// 0 unless something went wrong.
-    public let exitCode: Int32
-    /// What it wrote to its standard output; the standard error goes to the test's own.
+    /// `.exit(0)` unless something went wrong.
+    public let end: RunningProgram.End
+    /// What it wrote to its standard output.
     public let output: [UInt8]
+    /// What it wrote to its standard error: why it failed.
+    public let errors: String
   }
 
   /// Runs the script at `path` in the repository with `input` as its standard input, and waits for it to end.
-  public static func run(_ path: String, _ arguments: [String] = [], input: [UInt8] = []) throws -> Outcome {
-    let file = FileManager.default.temporaryDirectory.appendingPathComponent("python-input-\(UUID().uuidString)")
-    try Data(input).write(to: file)
-    defer { unsafe unlink(file.path) }
-    let output = Pipe()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: interpreter)
-    process.arguments = [Repository.root + "/" + path] + arguments
-    process.standardInput = try FileHandle(forReadingFrom: file)
-    process.standardOutput = output
-    try process.run()
-    let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return Outcome(exitCode: process.terminationStatus, output: [UInt8](bytes))
+  public static func run(_ path: String, _ arguments: [String] = [], input: [UInt8] = []) async throws -> Outcome {
+    let run = try await RunningProgram.finish(
+      path: interpreter, [Repository.root + "/" + path] + arguments, input: String(decoding: input, as: UTF8.self))
+    return Outcome(end: run.end, output: Array(run.output.utf8), errors: run.errors)
   }
 }

@@ -26,8 +26,8 @@ public final class RealBroker: Sendable {
   /// Where it listens, for the property `bootstrap.servers`.
   public let bootstrapServers: String
   private let identifier: pid_t
-  /// The broker ends when nobody holds this any more, so also when this process dies.
-  private let lifeline: FileHandle
+  /// The broker ends when its launcher's input does: when nobody holds this any more, so also when this process dies.
+  private let launcher: RunningProgram
 
   /// Why there is no broker.
   public struct NotStarted: Error, CustomStringConvertible {
@@ -37,26 +37,12 @@ public final class RealBroker: Sendable {
 
   /// Starts a broker and waits until it takes clients.
   public init() async throws {
-    let (input, output) = (Pipe(), Pipe())
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: Repository.root + "/Tests/run-broker")
-    process.arguments = [Self.home ?? ""]
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
-    let thread = BlockingThread(named: "broker-start")
-    defer { thread.close() }
-    // Blocks until the broker is ready, or its launcher has given up.
-    let reader = output.fileHandleForReading
-    let line = await thread.run { reader.availableData }
-    let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0 == "\n" }
+    launcher = try await RunningProgram(Repository.root + "/Tests/run-broker", [Self.home ?? ""])
+    let words = try await launcher.outputLine(with: " ").split { $0 == " " }
     guard words.count == 2, let port = UInt16(words[0]), let identifier = pid_t(words[1]) else { throw NotStarted() }
     bootstrapServers = "127.0.0.1:\(port)"
     self.identifier = identifier
-    lifeline = input.fileHandleForWriting
   }
-
-  deinit { lifeline.closeFile() }
 
   /// Kills the broker as a power cut would.
   public func kill() { Glibc.kill(identifier, SIGKILL) }

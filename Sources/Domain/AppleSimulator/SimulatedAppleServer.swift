@@ -19,7 +19,7 @@ package final class SimulatedAppleServer {
         address: .loopback(port: port), tls: tls,
         limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 256, connectionsPerAddress: 256),
         deadlines: HTTPServerDeadlines(
-          handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(120)),
+          handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(120)),
         sharesPort: false)
     ) { request in
       await apple.answer(request)

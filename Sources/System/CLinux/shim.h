@@ -53,3 +53,17 @@ extern int __xpg_strerror_r(int code, char *buffer, size_t length);
 static inline int clinux_strerror(int code, char *buffer, size_t length) {
   return __xpg_strerror_r(code, buffer, length);
 }
+
+#include <spawn.h>
+
+extern int pipe2(int ends[2], int flags);
+// Both ends of a pipe that no other program inherits, with room for `size` bytes.
+static inline int clinux_pipe(int ends[2], int size) {
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  return fcntl(ends[1], 1031 /* F_SETPIPE_SZ */, size) < 0 ? -1 : 0;
+}
+
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
+static inline int clinux_spawn_close_from(posix_spawn_file_actions_t *actions, int from) {
+  return posix_spawn_file_actions_addclosefrom_np(actions, from);
+}
