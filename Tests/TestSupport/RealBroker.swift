@@ -37,7 +37,8 @@ public final class RealBroker: Sendable {
 
   /// Starts a broker and waits until it takes clients.
   public init() async throws {
-    launcher = try await RunningProgram(Repository.root + "/Tests/run-broker", [Self.home ?? ""])
+    launcher = try await RunningProgram(
+      Repository.root + "/Tests/run-broker", [Self.home ?? ""], endsWithItsInput: true)
     let words = try await launcher.outputLine(with: " ").split { $0 == " " }
     guard words.count == 2, let port = UInt16(words[0]), let identifier = pid_t(words[1]) else { throw NotStarted() }
     bootstrapServers = "127.0.0.1:\(port)"

@@ -67,20 +67,27 @@ public final class RunningProgram {
 
   /// Starts the program at `path`, for a test that keeps it longer than one call; `kill` ends it, and so does the end of
   /// the tests.
-  public init(_ path: String, _ arguments: [String], _ environment: [String: String] = [:]) throws {
+  ///
+  /// A program that `endsWithItsInput` is left to clean up behind itself when the tests end; any other one is killed.
+  public init(
+    _ path: String, _ arguments: [String], _ environment: [String: String] = [:], endsWithItsInput: Bool = false
+  ) throws {
     name = String(path.split(separator: "/").last ?? "")
     let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
     // setpriv has the kernel kill the program when the thread that started it, the loop's, is gone; it stays the same
     // process. A crash of a program that is meant to end must not draw its backtrace.
-    let environment = environment.merging(["PATH": "/usr/bin:/bin", "SWIFT_BACKTRACE": "enable=no"]) { own, _ in own }
+    let environment = environment.merging(Self.inherited) { own, _ in own }
+    let leash = endsWithItsInput ? [] : ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"]
     identifier = try spawn(
-      ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--", path] + arguments,
+      leash + [path] + arguments,
       environment.map { "\($0.key)=\($0.value)" }, (input.reading, output.writing, errors.writing))
     for number in [input.reading, output.writing, errors.writing] { close(number) }
     self.input = input.writing
     outputPipe = try ProgramOutput(output.reading)
     errorPipe = try ProgramOutput(errors.reading)
   }
+
+  isolated deinit { endInput() }
 
   /// Waits for a line on the standard error that holds all of `words`, and returns it without its newline.
   public func line(with words: String...) async throws -> String {
@@ -144,7 +151,8 @@ public final class RunningProgram {
   private func line(of pipe: ProgramOutput, _ words: [String]) async throws -> String {
     var found: String?
     let isThere = try await pipe.wait {
-      let lines = String(decoding: pipe.received, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+      let lines = String(decoding: pipe.received, as: UTF8.self).split(
+        separator: "\n", omittingEmptySubsequences: false)
       found = lines.dropLast().first { line in words.allSatisfy { line.contains($0) } }.map(String.init)
       return found != nil
     }
@@ -155,6 +163,15 @@ public final class RunningProgram {
   private func failure(_ what: String) -> Failure {
     Failure(description: "\(name) \(what). Its output: \(output)\nIts errors: \(errors)")
   }
+
+  /// What every program gets of the tests' own environment, and nothing else of it.
+  private static let inherited: [String: String] = {
+    var environment = ["SWIFT_BACKTRACE": "enable=no"]
+    for name in ["PATH", "JAVA_HOME", "TMPDIR"] {
+      if let value = unsafe getenv(name) { environment[name] = unsafe String(cString: value) }
+    }
+    return environment
+  }()
 
   /// Where the tests' own executable lies, and ours beside it.
   private static let folder: String = {
@@ -216,7 +233,7 @@ private func withCStrings<Value>(
   _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Value
 ) -> Value {
   var pointers = unsafe strings.map { unsafe strdup($0) } + [nil]
-  defer { for unsafe pointer in unsafe pointers { unsafe free(pointer) } }
+  defer { unsafe pointers.forEach { unsafe free($0) } }
   return unsafe pointers.withUnsafeMutableBufferPointer { buffer in
     guard let start = buffer.baseAddress else { preconditionFailure("there is a null pointer at least") }
     return unsafe body(start)
