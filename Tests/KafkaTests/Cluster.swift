@@ -40,17 +40,17 @@ struct Cluster: Sendable {
     try KafkaConfiguration(properties: [("bootstrap.servers", bootstrapServers)] + properties)
   }
 
-  /// Runs `body` with a producer, and closes it.
+  /// Runs `body` with a producer, and closes it. Its deadline is far away: a busy machine must not decide a test.
   @Loop
   func withProducer<Value>(
-    _ properties: [(String, String)] = [], deadline: Duration = .seconds(30), maximumWaiting: Int = 1024,
+    _ properties: [(String, String)] = [], maximumWaiting: Int = 1024,
     _ body: @Loop (Producer) async throws -> Value
   ) async throws -> Value {
     let producer = try Producer(
-      configuration(properties), deadline: deadline, maximumWaiting: maximumWaiting, log: { _ in })
+      configuration(properties), deadline: .seconds(600), maximumWaiting: maximumWaiting, log: { _ in })
     let result: Result<Value, any Error>
     do { result = .success(try await body(producer)) } catch { result = .failure(error) }
-    _ = await producer.close(within: .seconds(30))
+    _ = await producer.close(within: .seconds(120))
     return try result.get()
   }
 
@@ -82,8 +82,8 @@ extension Consumer {
 func makeRealTopic(_ topic: NewTopic, on broker: RealBroker) async throws {
   let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)])
   let admin = try Admin(configuration, log: { _ in })
-  let created = try await admin.createTopics([topic], within: .seconds(30))
+  let created = try await admin.createTopics([topic], within: .seconds(120))
   precondition(created == [topic.name], "two tests make the same topic")
-  _ = try await admin.awaitTopic(topic.name, within: .seconds(30))
+  _ = try await admin.awaitTopic(topic.name, within: .seconds(120))
   await admin.close()
 }

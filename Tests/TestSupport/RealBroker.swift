@@ -48,8 +48,14 @@ public final class RealBroker: Sendable {
   /// Kills the broker as a power cut would.
   public func kill() { Glibc.kill(identifier, SIGKILL) }
 
-  /// Stops the broker where it stands, connections open, until `thaw`.
-  public func freeze() { Glibc.kill(identifier, SIGSTOP) }
+  /// Stops the broker where it stands, connections open, until `thaw`. Returns once none of its threads runs.
+  public func freeze() throws {
+    Glibc.kill(identifier, SIGSTOP)
+    let threads = "/proc/\(identifier)/task"
+    for thread in try FileManager.default.contentsOfDirectory(atPath: threads) {
+      while try !String(contentsOfFile: "\(threads)/\(thread)/stat", encoding: .utf8).contains(") T ") { sched_yield() }
+    }
+  }
 
   /// Lets a frozen broker go on.
   public func thaw() { Glibc.kill(identifier, SIGCONT) }
