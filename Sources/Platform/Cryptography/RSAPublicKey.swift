@@ -72,31 +72,36 @@ public final class RSAPublicKey: Sendable {
 
 /// What OpenSSL needs to verify with one key, made ready once.
 @safe private struct Contexts: ~Copyable, @unchecked Sendable {
-  // OpenSSL ties neither handle to a thread, only to one thread at a time, which the key's lock sees to. The key inside
+  // OpenSSL ties no handle to a thread, only to one thread at a time, which the key's lock sees to. The key inside
   // is counted atomically and never changed.
   private let verification: OpaquePointer
+  private let algorithm: OpaquePointer
   private let hash: OpaquePointer
 
   /// Takes a reference of its own to `key`.
   init(_ key: OpaquePointer) throws(CryptographyError) {
-    guard let verification = unsafe EVP_PKEY_CTX_new_from_pkey(nil, key, nil) else {
-      throw CryptographyError(.malformedKey)
-    }
+    let verification = unsafe EVP_PKEY_CTX_new_from_pkey(nil, key, nil)
+    // Fetched once: `EVP_sha256()` stands for a name that OpenSSL would look up, behind a lock, for every message.
+    let algorithm = unsafe EVP_MD_fetch(nil, "SHA256", nil)
+    let hash = unsafe EVP_MD_CTX_new()
     guard
+      let verification = unsafe verification, let algorithm = unsafe algorithm, let hash = unsafe hash,
       unsafe EVP_PKEY_verify_init(verification) == 1,
       unsafe EVP_PKEY_CTX_set_rsa_padding(verification, RSA_PKCS1_PADDING) == 1,
-      unsafe EVP_PKEY_CTX_set_signature_md(verification, EVP_sha256()) == 1,
-      let hash = unsafe EVP_MD_CTX_new()
+      unsafe EVP_PKEY_CTX_set_signature_md(verification, algorithm) == 1
     else {
+      let error = CryptographyError(.malformedKey)
       unsafe EVP_PKEY_CTX_free(verification)
-      throw CryptographyError(.malformedKey)
+      unsafe EVP_MD_free(algorithm)
+      unsafe EVP_MD_CTX_free(hash)
+      throw error
     }
-    unsafe self.verification = verification
-    unsafe self.hash = hash
+    unsafe (self.verification, self.algorithm, self.hash) = (verification, algorithm, hash)
   }
 
   deinit {
     unsafe EVP_PKEY_CTX_free(verification)
+    unsafe EVP_MD_free(algorithm)
     unsafe EVP_MD_CTX_free(hash)
   }
 
@@ -104,7 +109,7 @@ public final class RSAPublicKey: Sendable {
     unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: SHA256Digest.byteCount) { digest in
       guard
         let signatureBase = unsafe signature.baseAddress?.assumingMemoryBound(to: UInt8.self),
-        unsafe EVP_DigestInit_ex(hash, EVP_sha256(), nil) == 1,
+        unsafe EVP_DigestInit_ex2(hash, algorithm, nil) == 1,
         unsafe EVP_DigestUpdate(hash, message.baseAddress, message.count) == 1,
         unsafe EVP_DigestFinal_ex(hash, digest.baseAddress, nil) == 1,
         unsafe EVP_PKEY_verify(verification, signatureBase, signature.count, digest.baseAddress, digest.count) == 1

@@ -133,8 +133,12 @@ extension JSONReader {
 
   /// The string that the token stands for.
   func text(of token: StringToken) -> String {
-    unsafe token.hasEscapes
-      ? String(decoding: utf8(of: token), as: UTF8.self) : String(decoding: contents(of: token), as: UTF8.self)
+    let size = token.end - token.start
+    return unsafe String(unsafeUninitializedCapacity: size) { output in
+      if token.hasEscapes { return unsafe unescape(token, into: output) }
+      unsafe UnsafeMutableRawBufferPointer(output).copyMemory(from: contents(of: token))
+      return size
+    }
   }
 
   /// The UTF-8 of the string that the token stands for.

@@ -164,9 +164,10 @@
     _ body: (_ name: StringToken, _ value: inout JSONReader) throws(JSONError) -> Void
   ) throws(JSONError) {
     let outer = names.count
+    var seen: UInt64 = 0
     try enter()
     try walkItems(closing: UInt8(ascii: "}")) { reader throws(JSONError) in
-      let name = try reader.scanName(outer)
+      let name = try reader.scanName(outer, &seen)
       reader.skipWhitespace()
       try reader.expect(UInt8(ascii: ":"))
       reader.skipWhitespace()
@@ -216,15 +217,20 @@
   }
 
   /// Reads a name and refuses it where the object, whose names begin at `first`, has it already.
-  private mutating func scanName(_ first: Int) throws(JSONError) -> StringToken {
+  ///
+  /// `seen` has one bit for each name so far, by a hash: only where its bit is set are the names themselves compared.
+  private mutating func scanName(_ first: Int, _ seen: inout UInt64) throws(JSONError) -> StringToken {
     let start = position
     guard current == UInt8(ascii: "\"") else { throw JSONError(.malformed, at: position) }
     let token = try scanString()
     let name = remember(token)
-    for index in first..<names.count where isSame(names[index], name) { throw JSONError(.duplicateMember, at: start) }
+    if seen & name.bit != 0 {
+      for index in first..<names.count where isSame(names[index], name) { throw JSONError(.duplicateMember, at: start) }
+    }
     guard names.count - first < limits.members else { throw JSONError(.tooManyMembers, at: start) }
     if names.isEmpty { names.reserveCapacity(16) }
     names.append(name)
+    seen |= name.bit
     return token
   }
 }

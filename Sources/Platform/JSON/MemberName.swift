@@ -6,6 +6,9 @@ struct MemberName {
   let count: Int
   /// The first eight bytes, which tell most names of one length apart.
   let beginning: UInt64
+
+  /// One of 64 bits, always the same for the same name.
+  var bit: UInt64 { 1 << (((beginning ^ UInt64(truncatingIfNeeded: count)) &* 0x9e37_79b9_7f4a_7c15) >> 58) }
 }
 
 extension JSONReader {

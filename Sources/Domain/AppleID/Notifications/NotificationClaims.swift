@@ -1,7 +1,7 @@
 import JSON
 
 /// The claims of a notification as they were written: read once the signature holds, and not yet judged.
-struct NotificationClaims {
+struct NotificationClaims: ~Copyable {
   private(set) var issuer: String?
   private(set) var audiences: [String] = []
   /// Seconds since 1970.

@@ -1,7 +1,7 @@
 import AccountEvents
 
 /// What all events of one notification have in common.
-struct NotificationFrame {
+struct NotificationFrame: ~Copyable {
   let id: EventID
   let team: TeamID
   let audience: ClientID
@@ -10,8 +10,8 @@ struct NotificationFrame {
   let payload: [UInt8]
   /// Why no event of it is acted on, whatever it says; nil while its time is right.
   let untimely: QuarantinedEvent.Reason?
-  /// The latest moment at which an event may have happened.
-  let latest: Timestamp
+  /// The latest moment at which an event may have happened, in milliseconds since 1970.
+  let latest: Int64
 
   /// The longest `jti`, in bytes, that leaves room in an `EventID` for the index of every event that a body can hold.
   /// Apple's have 22.
@@ -38,7 +38,7 @@ struct NotificationFrame {
     switch written.meaning {
     case .unclear(let unclear): reason = unclear
     case .event(let kind, let subject, let occurredAt):
-      guard let wrongTime = untimely ?? (latest < occurredAt ? .notYetValid : nil) else {
+      guard let wrongTime = untimely ?? (latest < occurredAt.milliseconds ? .notYetValid : nil) else {
         return .known(
           AccountEvent(
             id: id, team: team, audience: audience, subject: subject, kind: kind, occurredAt: occurredAt,
@@ -46,7 +46,7 @@ struct NotificationFrame {
       }
       reason = wrongTime
     }
-    return .quarantined(aside(id, subject: written.person, reason, json: written.json.map(Array.init) ?? payload))
+    return .quarantined(aside(id, subject: written.subject, reason, json: written.json.map(Array.init) ?? payload))
   }
 
   private func aside(

@@ -9,16 +9,20 @@ import JSON
 package struct NotificationVerifier: Sendable {
   private let issuer: String
   private let teams: [ClientID: TeamID]
-  private let clockTolerance: Duration
+  /// In milliseconds.
+  private let clockTolerance: Int64
 
   /// A verifier for the apps of some teams.
   ///
   /// - Parameters:
   ///   - issuer: Who must have issued a notification: `https://appleid.apple.com`, or somebody else in a rehearsal.
   ///   - teams: The team of each app that is ours.
-  ///   - clockTolerance: How far Apple's clock and ours may lie apart.
+  ///   - clockTolerance: How far Apple's clock and ours may lie apart, at most a day.
   package init(issuer: String, teams: [ClientID: TeamID], clockTolerance: Duration) {
-    (self.issuer, self.teams, self.clockTolerance) = (issuer, teams, clockTolerance)
+    precondition(.zero...(.seconds(86_400)) ~= clockTolerance, "the tolerance is that of no clock")
+    (self.issuer, self.teams) = (issuer, teams)
+    // Once, because arithmetic on `Duration` is 128 bits wide.
+    self.clockTolerance = Int64(clockTolerance / .milliseconds(1))
   }
 
   /// Judges the body of a POST by the clock and the keys that it is given.
@@ -57,9 +61,10 @@ package struct NotificationVerifier: Sendable {
       let id = EventID(jti), jti.utf8.count <= NotificationFrame.longestID
     else { throw .malformedClaims }
 
-    let latest = now + clockTolerance
+    let latest = now.milliseconds + clockTolerance
     let untimely: QuarantinedEvent.Reason? =
-      expiry < now - clockTolerance ? .expired : latest < issue ? .notYetValid : nil
+      expiry.milliseconds < now.milliseconds - clockTolerance
+      ? .expired : latest < issue.milliseconds ? .notYetValid : nil
     let frame = NotificationFrame(
       id: id, team: team, audience: audience, issuedAt: issue, payload: notification.payload, untimely: untimely,
       latest: latest)

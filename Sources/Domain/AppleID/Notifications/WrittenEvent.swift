@@ -1,18 +1,23 @@
+import AccountEvents
 import JSON
 
-/// One event as Apple wrote it, taken apart as far as it has a form that we know.
+/// One event as Apple wrote it: its text, and what it says as far as that has a form that we know.
 struct WrittenEvent {
   /// The event's own text; nil where it is no JSON object.
-  private(set) var json: ArraySlice<UInt8>?
-  private(set) var type: String?
-  private(set) var subject: String?
-  private(set) var time: Int64?
-  private(set) var email: String?
-  private(set) var isPrivate: Bool?
-  /// Whether `is_private_email` is there, but neither true nor false.
-  private(set) var isPrivacyUnclear = false
+  let json: ArraySlice<UInt8>?
+  /// Whom the event is about, where that can be read.
+  let subject: AppleSubject?
+  /// What the event says, or why we cannot tell.
+  let meaning: Meaning
+
+  /// What an event says, or why we cannot tell.
+  enum Meaning {
+    case event(AccountEvent.Kind, AppleSubject, occurredAt: Timestamp)
+    case unclear(QuarantinedEvent.Reason)
+  }
 
   private static let limits = JSONLimits(bytes: UnverifiedNotification.maximumBodySize, depth: 64, members: 256)
+  private static let illegible = WrittenEvent(json: nil, subject: nil, meaning: .unclear(.unknownForm))
 
   /// The events in `text`: a JSON object, or an array of objects and of strings that hold one each.
   ///
@@ -27,7 +32,7 @@ struct WrittenEvent {
           switch try element.kind {
           case .object: events.append(try WrittenEvent(reading: &element, text))
           case .string: events.append(one(in: try element.readStringBytes()))
-          default: events.append(WrittenEvent())
+          default: events.append(illegible)
           }
         }
         return events
@@ -43,39 +48,19 @@ struct WrittenEvent {
         try WrittenEvent(reading: &reader, text)
       }
     } catch {
-      return WrittenEvent()
+      return illegible
     }
   }
 
-  private init() {}
+  private init(json: ArraySlice<UInt8>?, subject: AppleSubject?, meaning: Meaning) {
+    (self.json, self.subject, self.meaning) = (json, subject, meaning)
+  }
 
   private init(reading reader: inout JSONReader, _ text: [UInt8]) throws(JSONError) {
     let start = reader.offset
-    try reader.readObject { name, value throws(JSONError) in try read(name, &value) }
+    let members = try EventMembers(reading: &reader)
     json = text[start..<reader.offset]
-  }
-
-  /// A member of another kind than we know stays nil: the event is then of an unknown form, and the others are not.
-  private mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
-    switch (name, try value.kind) {
-    case ("type", .string): type = try value.readString()
-    case ("sub", .string): subject = try value.readString()
-    case ("event_time", .number):
-      do {
-        time = try value.readInteger()
-      } catch  where error.code == .notAnInteger {
-        time = nil
-      }
-    case ("email", .string): email = try value.readString()
-    case ("is_private_email", .boolean): isPrivate = try value.readBoolean()
-    case ("is_private_email", .string):
-      switch try value.readString() {
-      case "true": isPrivate = true
-      case "false": isPrivate = false
-      default: isPrivacyUnclear = true
-      }
-    case ("is_private_email", _): isPrivacyUnclear = true
-    default: break
-    }
+    subject = members.subject.flatMap(AppleSubject.init)
+    meaning = members.meaning(for: subject)
   }
 }
