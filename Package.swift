@@ -99,6 +99,13 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["CLinux", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
+    // The built programs: they lie beside the tests.
+    tests(
+      "EndToEndTests",
+      [
+        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient",
+        "HTTPServer", "Kafka", "Telemetry", "TestSupport", "siwa", "siwa-ingress",
+      ], beside: ["Python"]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("KafkaTests", ["CLibrdkafka", "EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),

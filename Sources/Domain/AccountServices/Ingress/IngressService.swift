@@ -89,8 +89,17 @@ package final class IngressService {
     isDraining = true
     readiness.note(.service, "draining")
     logger.info("ingress drains", ["http.connections": .integer(server.connectionCount)])
-    await server.drain(within: patience)
-    let unacknowledged = await log.close(within: max(end - .now, .zero))
+    let unacknowledged = await withTaskGroup(of: Int.self) { [log, server] group in
+      group.addTask(executorPreference: Loop.executor) {
+        // Cancelled where all were answered in time. Where not, nobody gets an answer any more, and what still waits for
+        // the log waits for nothing.
+        do { try await Loop.sleep(until: end) } catch {}
+        return await log.close(within: max(end - .now, .zero))
+      }
+      await server.drain(within: patience)
+      group.cancelAll()
+      return await group.next() ?? 0
+    }
     await administration.drain(within: .zero)
     if unacknowledged > 0 {
       logger.warning("records were not acknowledged before the end", ["kafka.records": .integer(unacknowledged)])

@@ -1,0 +1,68 @@
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// What the programs say to who starts them wrongly, or asks.
+@Loop @Suite(.serialized) struct CommandLineTests {
+  private func end(
+    of name: String, _ arguments: [String], _ environment: [String: String] = [:]
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await RunningProgram.run(name, arguments, environment) { program in
+      let end = try await program.untilEnd()
+      return (end, program.output, program.errors)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func theIngressTeachesWhoeverAsks() async throws {
+    let (end, output, errors) = try await end(of: "siwa-ingress", ["--help"])
+    #expect(end == .exit(0) && errors == "")
+    for word in ["usage: siwa-ingress", "Examples:", "SIGTERM", "Exit codes:", "ingress.deadlines.publish"] {
+      #expect(output.contains(word))
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)), arguments: [["--nonsense"], ["word"], ["--config"], ["--set", "nonsense"]])
+  func theIngressIsNotStartedWrongly(words: [String]) async throws {
+    let (end, output, errors) = try await end(of: "siwa-ingress", words)
+    #expect(end == .exit(2) && output == "" && !errors.isEmpty)
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func allFaultsOfAConfigurationAreToldAtOnce() async throws {
+    let files = TemporaryDirectory()
+    let file = files.write(
+      "siwa.yaml",
+      """
+      teams:
+        A1B2C3D4E5: { audiences: [com.example.app] }
+      ingress:
+        listen: nowhere
+        certificate: missing.pem
+        colour: red
+      """)
+    let (end, output, errors) = try await end(
+      of: "siwa-ingress", ["--config", file, "--set", "log.level=loud"],
+      ["SIWA_INGRESS_DEADLINES_DRAIN": "soon", "SIWA_KAFKA_ACKS": "sometimes"])
+    #expect(end == .exit(2) && output == "")
+    let lines = errors.split(separator: "\n")
+    let places = [
+      "\(file):4:", "\(file):5:", "\(file):6:", "SIWA_INGRESS_DEADLINES_DRAIN:", "SIWA_KAFKA_ACKS:",
+      "kafka.bootstrap.servers: missing", "ingress.private-key: missing", "--set log.level:",
+    ]
+    for place in places { #expect(lines.count { $0.hasPrefix(place) } == 1, "\(place) in \(errors)") }
+    #expect(lines.count == places.count, "\(errors)")
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func aTakenPortIsNamed() async throws {
+    try await Stage.run(brokers: "127.0.0.1:9") { stage in
+      let taken = try ListeningSocket(.loopback(port: 0))
+      let changes = ["SIWA_INGRESS_LISTEN": "\(taken.address)"]
+      let (end, _, errors) = try await end(of: "siwa-ingress", [], stage.environment.merging(changes) { $1 })
+      #expect(end == .exit(1))
+      #expect(errors.contains("siwa-ingress: cannot listen on \(taken.address): Address already in use\n"))
+    }
+  }
+}

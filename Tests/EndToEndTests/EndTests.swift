@@ -1,0 +1,77 @@
+import AppleSimulator
+import EventLoop
+import Glibc
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+/// How `siwa-ingress` ends.
+@Loop @Suite(.serialized) struct EndTests {
+  /// Runs `body` while one notification waits for a Kafka that cannot be reached.
+  private func withOneInFlight(
+    drainDeadline: String = "25s",
+    _ body: @Loop (RunningIngress, EmbeddedCluster, Task<Int, any Error>) async throws -> Void
+  ) async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      let deadlines = ["SIWA_INGRESS_DEADLINES_PUBLISH": "25s", "SIWA_INGRESS_DEADLINES_DRAIN": drainDeadline]
+      try await stage.ingress(deadlines) { ingress in
+        try await ingress.untilReady()
+        cluster.setReachable(false)
+        let answer = Task(executorPreference: Loop.executor) { [body = try stage.sign().body] in
+          try await ingress.post(body).status
+        }
+        try await until { try await ingress.get("/metrics").text.contains("siwa_ingress_verification_seconds_count 1") }
+        try await body(ingress, cluster, answer)
+      }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func whatWasAcceptedIsAnsweredFirst() async throws {
+    try await withOneInFlight { ingress, cluster, answer in
+      ingress.program.signal(SIGTERM)
+      _ = try await ingress.program.line(with: "ingress drains")
+      #expect(try await ingress.get("/readyz").text.contains("service: not ready: draining"))
+      #expect(throws: RawClient.Failure.self) { try RawClient(ingress.address) }
+      cluster.setReachable(true)
+      #expect(try await answer.value == 200)
+      #expect(try await ingress.program.untilEnd() == .exit(0))
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)), arguments: [SIGTERM, SIGINT])
+  func aSecondSignalEndsItAtOnce(second: Int32) async throws {
+    try await withOneInFlight { ingress, _, answer in
+      ingress.program.signal(SIGTERM)
+      _ = try await ingress.program.line(with: "ingress drains")
+      ingress.program.signal(second)
+      #expect(try await ingress.program.untilEnd() == .exit(1))
+      await #expect(throws: HTTPClientError.self) { try await answer.value }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func patienceIsLimited() async throws {
+    try await withOneInFlight(drainDeadline: "100ms") { ingress, _, answer in
+      let end = try await ingress.end()
+      #expect(end == .exit(1))
+      _ = try await ingress.program.line(with: "records were not acknowledged before the end", #""kafka.records":1"#)
+      await #expect(throws: HTTPClientError.self) { try await answer.value }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func endsBeforeItIsReady() async throws {
+    // Nobody listens there.
+    try await Stage.run(brokers: "127.0.0.1:9") { stage in
+      stage.apple.keysAnswer = .silence
+      try await stage.ingress { ingress in
+        let (status, text) = try await ingress.get("/readyz")
+        #expect(status == 503 && text.contains("keys: not ready") && text.contains("kafka: not ready"))
+        #expect(try await ingress.end() == .exit(0))
+      }
+    }
+  }
+}

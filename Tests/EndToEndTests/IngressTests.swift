@@ -1,0 +1,144 @@
+import AccountEvents
+import AppleSimulator
+import EventLoop
+import Glibc
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+/// The program `siwa-ingress` as it is installed, with deploy/siwa.yaml.
+@Loop @Suite(.serialized) struct IngressTests {
+  @Test(.timeLimit(.minutes(3)))
+  func whatAppleSendsStandsOnKafka() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      try await stage.ingress { ingress in
+        try await ingress.untilReady()
+        var sent: [SignedNotification] = []
+        for type in NotificationType.allCases { sent.append(try stage.sign(type)) }
+        let plan = DeliveryPlan(
+          receiver: try ingress.url, attempts: 3, pause: .milliseconds(100), deadline: .seconds(60))
+        let deliveries = await stage.apple.deliver(sent, plan)
+        #expect(deliveries.map(\.attempts) == Array(repeating: [.answered(200)], count: sent.count))
+        try await TopicReader.run(stage.brokers) { reader in
+          for notification in sent {
+            let record = try await reader.record(of: notification.notification.jti)
+            #expect(record.text(of: "apple-jws") == notification.jws)
+            let event = try AccountEvent(decoding: try #require(record.value))
+            #expect(event.subject.text == Stage.person.subject)
+          }
+        }
+        #expect(try await ingress.end() == .exit(0))
+        #expect(!ingress.program.errors.contains(Stage.person.subject))
+      }
+    }
+    _ = consume cluster
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func oneAddressServesManyTeamsAndApps() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    let others = (1...20).map { "org.example.other\($0)" }
+    let teams = ["SIWA_TEAMS_Z9Y8X7W6V5_AUDIENCES": others.joined(separator: ",")]
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      try await stage.ingress(teams) { ingress in
+        var sent: [AppleNotification] = []
+        for audience in [Stage.app, Stage.web] + others {
+          let notification = try stage.sign(for: audience)
+          #expect(try await ingress.post(notification.body).status == 200)
+          sent.append(notification.notification)
+        }
+        try await TopicReader.run(stage.brokers) { reader in
+          for notification in sent {
+            let (record, audience) = (try await reader.record(of: notification.jti), notification.audience)
+            #expect(record.text(of: "ce_audience") == audience)
+            #expect(record.text(of: "ce_team") == (others.contains(audience) ? "Z9Y8X7W6V5" : "A1B2C3D4E5"))
+          }
+        }
+        #expect(try await ingress.post(stage.sign(for: "org.example.nobody").body).status == 400)
+      }
+    }
+    _ = consume cluster
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func withoutKafkaAppleIsAskedToSendAgain() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      try await stage.ingress(["SIWA_INGRESS_DEADLINES_PUBLISH": "1s"]) { ingress in
+        try await ingress.untilReady()
+        cluster.setReachable(false)
+        let notification = try stage.sign()
+        let response = try await ingress.post(notification.body)
+        #expect(response.status == 503 && response.header("Retry-After") == "30")
+        try await until { try await ingress.get("/readyz").status == 503 }
+        let parts = try await ingress.get("/readyz").text.split(separator: "\n")
+        #expect(parts.count == 3 && parts[0] == "keys: ready" && parts[2] == "service: ready")
+        #expect(parts[1].hasPrefix("kafka: not ready: apple.account-events.v1: "))
+        #expect(try await ingress.get("/livez").status == 200)
+
+        cluster.setReachable(true)
+        try await ingress.untilReady()
+        #expect(try await ingress.post(notification.body).status == 200)
+        try await TopicReader.run(stage.brokers) { reader in
+          _ = try await reader.record(of: notification.notification.jti)
+        }
+        let metrics = try await ingress.get("/metrics").text
+        #expect(metrics.contains("siwa_ingress_notifications_accepted_total 1\n"))
+        #expect(metrics.contains(#"siwa_ingress_notifications_deferred_total{cause="log-un"#))
+        #expect(try await ingress.end() == .exit(0))
+      }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func aRestartWithoutAppleStillVerifies() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      try await stage.ingress { ingress in
+        try await ingress.untilReady()
+        #expect(try await ingress.end() == .exit(0))
+      }
+      var status = stat()
+      #expect(unsafe stat(stage.files.path + "/apple-keys.json", &status) == 0 && status.st_mode & 0o777 == 0o600)
+      // Nobody listens there; the file is believed only for the address that it came from, so that stays as it is.
+      stage.apple.keysAnswer = .unavailable
+      try await stage.ingress { ingress in
+        _ = try await ingress.program.line(with: "Apple's keys could not be fetched", "status 503")
+        #expect(try await ingress.post(stage.sign().body).status == 200)
+        #expect(try await ingress.end() == .exit(0))
+      }
+    }
+    _ = consume cluster
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func tellsOperatorsWhatItDoes() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      try await stage.ingress { ingress in
+        try await ingress.untilReady()
+        #expect(try await ingress.get("/livez") == (200, "alive\n"))
+        #expect(try await ingress.get("/readyz").text == "keys: ready\nkafka: ready\nservice: ready\n")
+        for faults in [[], [.unknownType], [.forgedSignature]] as [[Fault]] {
+          _ = try await ingress.post(
+            stage.apple.sign(.accountDeleted, of: Stage.person, for: Stage.app, faults: faults).body)
+        }
+        let metrics = try await ingress.get("/metrics").text
+        for line in [
+          "siwa_ingress_notifications_accepted_total 2",
+          #"siwa_ingress_notifications_refused_total{reason="wrong-signature"} 1"#,
+          #"siwa_ingress_events_published_total{type="account-delete"} 1"#,
+          #"siwa_ingress_events_quarantined_total{reason="unknown-type"} 1"#,
+          "siwa_ingress_verification_seconds_count 3", "siwa_ingress_publication_seconds_count 2",
+          "siwa_apple_keys 2", "siwa_http_connections 1",
+        ] {
+          #expect(metrics.contains("\n\(line)\n"), "\(line)")
+        }
+        #expect(metrics.contains("\nsiwa_apple_keys_age_seconds "))
+      }
+    }
+    _ = consume cluster
+  }
+}

@@ -1,0 +1,218 @@
+import EventLoop
+import Glibc
+import TestSupport
+
+/// A program that a test started: one of ours, or another that talks to ours. It never outlives the test, nor the
+/// process that runs the tests.
+@Loop
+final class RunningProgram {
+  /// What a test waited for did not come.
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// How it ended.
+  enum End: Equatable {
+    case exit(Int32)
+    case signal(Int32)
+  }
+
+  /// What it has written to its standard output so far.
+  var output: String { String(decoding: outputPipe.received, as: UTF8.self) }
+  /// What it has written to its standard error so far.
+  var errors: String { String(decoding: errorPipe.received, as: UTF8.self) }
+
+  private let name: String
+  private let identifier: pid_t
+  private let outputPipe: ProgramOutput
+  private let errorPipe: ProgramOutput
+  private var input: CInt?
+  private var end: End?
+
+  /// Runs `body` with one of our programs, which lies beside the tests, then kills it if it still runs.
+  static func run<Value>(
+    _ name: String, _ arguments: [String], _ environment: [String: String] = [:],
+    _ body: @Loop (RunningProgram) async throws -> Value
+  ) async throws -> Value {
+    try await run(path: "\(folder)/\(name)", arguments, environment, body)
+  }
+
+  /// Runs `body` with the program at `path`, or on the path of the system, then kills it if it still runs.
+  static func run<Value>(
+    path: String, _ arguments: [String], _ environment: [String: String] = [:],
+    _ body: @Loop (RunningProgram) async throws -> Value
+  ) async throws -> Value {
+    let program = try RunningProgram(path, arguments, environment)
+    let result: Result<Value, any Error>
+    do { result = .success(try await body(program)) } catch { result = .failure(error) }
+    await program.kill()
+    return try result.get()
+  }
+
+  /// Runs the program at `path` to its end.
+  static func finish(
+    path: String, _ arguments: [String], input: String = ""
+  ) async throws -> (end: End, output: String, errors: String) {
+    try await run(path: path, arguments) { program in
+      try program.write(input)
+      program.endInput()
+      let end = try await program.untilEnd()
+      return (end, program.output, program.errors)
+    }
+  }
+
+  private init(_ path: String, _ arguments: [String], _ environment: [String: String]) throws {
+    name = String(path.split(separator: "/").last ?? "")
+    let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
+    // setpriv has the kernel kill the program when the thread that started it, the loop's, is gone; it stays the same
+    // process. A crash of a program that is meant to end must not draw its backtrace.
+    let environment = environment.merging(["PATH": "/usr/bin:/bin", "SWIFT_BACKTRACE": "enable=no"]) { own, _ in own }
+    identifier = try spawn(
+      ["setpriv", "--pdeathsig", "KILL", "--", path] + arguments,
+      environment.map { "\($0.key)=\($0.value)" }, (input.reading, output.writing, errors.writing))
+    for number in [input.reading, output.writing, errors.writing] { close(number) }
+    self.input = input.writing
+    outputPipe = try ProgramOutput(output.reading)
+    errorPipe = try ProgramOutput(errors.reading)
+  }
+
+  /// Waits for a line on the standard error that holds all of `words`, and returns it without its newline.
+  func line(with words: String...) async throws -> String {
+    try await line(of: errorPipe, words)
+  }
+
+  /// The same on the standard output.
+  func outputLine(with words: String...) async throws -> String {
+    try await line(of: outputPipe, words)
+  }
+
+  /// Sends a signal.
+  func signal(_ number: Int32) {
+    if end == nil { Glibc.kill(identifier, number) }
+  }
+
+  /// Writes to its standard input; what is written here is smaller than a pipe.
+  func write(_ text: String) throws {
+    guard let input else { throw Failure(description: "the input of \(name) has ended") }
+    let bytes = Array(text.utf8)
+    let count = unsafe Glibc.write(input, bytes, bytes.count)
+    guard count == bytes.count else { throw Failure(description: "\(name) does not read: \(SystemError.current)") }
+  }
+
+  /// Ends its standard input.
+  func endInput() {
+    if let input { close(input) }
+    input = nil
+  }
+
+  /// Waits until it has ended, and says how.
+  func untilEnd() async throws -> End {
+    for pipe in [outputPipe, errorPipe] {
+      guard try await pipe.wait(until: { pipe.hasEnded }) else { throw failure("has not ended") }
+    }
+    return await reap()
+  }
+
+  private func kill() async {
+    endInput()
+    signal(SIGKILL)
+    _ = await reap()
+  }
+
+  private func reap() async -> End {
+    if let end { return end }
+    let thread = BlockingThread(named: "wait-for-end")
+    let status = await thread.run { [identifier] in
+      var status: CInt = 0
+      while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+      return status
+    }
+    thread.close()
+    // As the macros of wait(2) take it apart.
+    let end: End = status & 0x7f == 0 ? .exit(status >> 8 & 0xff) : .signal(status & 0x7f)
+    self.end = end
+    return end
+  }
+
+  private func line(of pipe: ProgramOutput, _ words: [String]) async throws -> String {
+    var found: String?
+    let isThere = try await pipe.wait {
+      let lines = pipe.received.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
+      found = lines.lazy.map { String(decoding: $0, as: UTF8.self) }.first { line in
+        words.allSatisfy { line.contains($0) }
+      }
+      return found != nil
+    }
+    guard isThere, let found else { throw failure("has not written \(words.joined(separator: " … "))") }
+    return found
+  }
+
+  private func failure(_ what: String) -> Failure {
+    Failure(description: "\(name) \(what). Its output: \(output)\nIts errors: \(errors)")
+  }
+
+  /// Where the tests' own executable lies, and ours beside it.
+  private static let folder: String = {
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = unsafe readlink("/proc/self/exe", &path, path.count)
+    let text = String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return text.split(separator: "/").dropLast().map { "/\($0)" }.joined()
+  }()
+}
+
+/// Both ends of a pipe.
+private struct Pipe {
+  let reading: CInt
+  let writing: CInt
+
+  init() throws(SystemError) {
+    // A pair of sockets, which unlike a pipe is closed on exec from its first moment: whatever is started meanwhile does
+    // not hold it open.
+    var numbers: [CInt] = [0, 0]
+    guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &numbers) == 0 else {
+      throw .current
+    }
+    (reading, writing) = (numbers[0], numbers[1])
+  }
+}
+
+/// Starts setpriv with these descriptors as its first three, and with no signal blocked or ignored.
+private func spawn(
+  _ arguments: [String], _ environment: [String], _ descriptors: (CInt, CInt, CInt)
+) throws(SystemError) -> pid_t {
+  var actions = unsafe posix_spawn_file_actions_t()
+  unsafe posix_spawn_file_actions_init(&actions)
+  defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+  unsafe posix_spawn_file_actions_adddup2(&actions, descriptors.0, 0)
+  unsafe posix_spawn_file_actions_adddup2(&actions, descriptors.1, 1)
+  unsafe posix_spawn_file_actions_adddup2(&actions, descriptors.2, 2)
+  var attributes = posix_spawnattr_t()
+  unsafe posix_spawnattr_init(&attributes)
+  defer { unsafe posix_spawnattr_destroy(&attributes) }
+  var (none, all) = (sigset_t(), sigset_t())
+  unsafe sigemptyset(&none)
+  unsafe sigfillset(&all)
+  unsafe posix_spawnattr_setsigmask(&attributes, &none)
+  unsafe posix_spawnattr_setsigdefault(&attributes, &all)
+  unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+  var identifier: pid_t = 0
+  let failure = unsafe withCStrings(arguments) { arguments in
+    unsafe withCStrings(environment) { environment in
+      unsafe posix_spawn(&identifier, "/usr/bin/setpriv", &actions, &attributes, arguments, environment)
+    }
+  }
+  guard failure == 0 else { throw SystemError(code: failure) }
+  return identifier
+}
+
+/// Calls `body` with the strings as C has them, and a null pointer behind the last.
+private func withCStrings<Value>(
+  _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Value
+) -> Value {
+  var pointers = unsafe strings.map { unsafe strdup($0) } + [nil]
+  defer { unsafe pointers.forEach { unsafe free($0) } }
+  return unsafe pointers.withUnsafeMutableBufferPointer { buffer in
+    guard let start = buffer.baseAddress else { preconditionFailure("there is a null pointer at least") }
+    return unsafe body(start)
+  }
+}

@@ -1,0 +1,84 @@
+import AccountEvents
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// Reads the topics from their beginnings, as somebody downstream.
+@Loop
+final class TopicReader {
+  /// How many partitions each topic has.
+  nonisolated static let partitions: Int32 = 3
+
+  private let consumer: Consumer
+  private var records: [ConsumedRecord] = []
+
+  /// Runs `body` with a reader.
+  static func run<Value>(
+    _ brokers: String, _ body: @Loop (TopicReader) async throws -> Value
+  ) async throws -> Value {
+    let reader = try TopicReader(brokers)
+    let result: Result<Value, any Error>
+    do { result = .success(try await body(reader)) } catch { result = .failure(error) }
+    await reader.consumer.close()
+    return try result.get()
+  }
+
+  private init(_ brokers: String) throws {
+    consumer = try Consumer(
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), group: nil, log: { _ in })
+    let topics = [Topic.accountEvents, .quarantine]
+    try consumer.assign(
+      topics.flatMap { topic in
+        (0..<Self.partitions).map { PartitionStart(topic: topic.name, partition: $0, at: .beginning) }
+      })
+  }
+
+  /// Waits for the record of an event.
+  func record(of event: String) async throws -> ConsumedRecord {
+    while true {
+      if let found = records.first(where: { $0.text(of: "ce_id") == event }) { return found }
+      let more = try await consumer.next(upTo: 100)
+      try #require(!more.isEmpty, "the test was cancelled while it waited for the event \(event)")
+      records += more
+    }
+  }
+
+  /// How often an event was read so far.
+  func count(of event: String) -> Int { records.count { $0.text(of: "ce_id") == event } }
+}
+
+extension ConsumedRecord {
+  /// The value of a header; nil where there is none of that name.
+  func text(of header: String) -> String? {
+    headers.first { $0.name == header }?.value.map { String(decoding: $0, as: UTF8.self) }
+  }
+}
+
+extension EmbeddedCluster {
+  /// A cluster with the topics.
+  static func withTopics() throws -> EmbeddedCluster {
+    let cluster = try EmbeddedCluster(brokers: 1)
+    for topic in [Topic.accountEvents, .quarantine] {
+      try cluster.createTopic(topic.name, partitions: Int(TopicReader.partitions))
+    }
+    return cluster
+  }
+}
+
+extension RealBroker {
+  /// The broker that the tests share, with the topics.
+  @Loop
+  static func withTopics() async throws -> RealBroker {
+    let broker = try await RealBroker.shared()
+    let admin = try Admin(
+      try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
+    let topics = [Topic.accountEvents, .quarantine]
+    _ = try await admin.createTopics(
+      topics.map { NewTopic($0.name, partitions: Int(TopicReader.partitions), replicationFactor: 1) },
+      within: .seconds(60))
+    for topic in topics { _ = try await admin.awaitTopic(topic.name, within: .seconds(60)) }
+    await admin.close()
+    return broker
+  }
+}
