@@ -112,6 +112,18 @@ import Testing
     try check(Array(#"[{"a":1,"b":2,"c":3},{"d":4}]"#.utf8), limits)
   }
 
+  @Test(arguments: ["", "a", "\\u0061", "the same beginning ", "é"])
+  func noticesADuplicateAmongAnyNumberOfNames(beginning: String) throws {
+    for count in 1...19 {
+      let names = (0..<count).map { "\"\(beginning)\($0 + 10)\":[{\"\(beginning)10\":0}]" }
+      try check(Array("{\(names.joined(separator: ","))}".utf8))
+      for repeated in names {
+        let text = Array("{\(names.joined(separator: ",")),\(repeated)}".utf8)
+        #expect { try check(text) } throws: { ($0 as? JSONError)?.code == .duplicateMember }
+      }
+    }
+  }
+
   @Test func nestingUpToTheDeepestLimitIsRead() throws {
     let limits = JSONLimits(bytes: 1000, depth: 128, members: 1)
     try check(Array((String(repeating: "[", count: 128) + String(repeating: "]", count: 128)).utf8), limits)

@@ -4,31 +4,22 @@
 /// alphabet, no length that no encoder makes, and unused bits of the last character must be zero. With a lenient
 /// decoder a token could be changed without its signature noticing.
 public enum Base64URL {
-  /// How many bytes `characterCount` characters hold, or nil where no encoder makes as many.
-  public static func decodedCount(_ characterCount: Int) -> Int? {
-    characterCount & 3 == 1 ? nil : characterCount / 4 * 3 + [0, 0, 1, 2][characterCount & 3]
-  }
-
   /// The bytes that `text` stands for, or nil if it is not strict base64url.
   public static func decode(_ text: RawSpan) -> [UInt8]? {
-    guard let count = decodedCount(text.byteCount) else { return nil }
+    let (groups, rest) = text.byteCount.quotientAndRemainder(dividingBy: 4)
+    guard rest != 1 else { return nil }  // no encoder makes so many
     // Zeros first: the initializer that leaves memory as it is looks its type up at run time, which costs more.
-    var bytes = [UInt8](repeating: 0, count: count)
-    let isValid = unsafe bytes.withUnsafeMutableBytes { unsafe decode(text, into: $0) }
+    var bytes = [UInt8](repeating: 0, count: groups * 3 + max(0, rest - 1))
+    let isValid = unsafe bytes.withUnsafeMutableBytes { output in
+      unsafe text.withUnsafeBytes { input in unsafe decode(input, output) }
+    }
     return isValid ? bytes : nil
   }
 
   /// The bytes that `text` stands for, or nil if it is not strict base64url.
   public static func decode(_ text: String) -> [UInt8]? { unsafe decode(Array(text.utf8).span.bytes) }
 
-  /// Decodes into memory that has room for `decodedCount` bytes, and says whether `text` is strict base64url.
-  ///
-  /// On `false` the memory holds nothing of value.
-  public static func decode(_ text: RawSpan, into output: UnsafeMutableRawBufferPointer) -> Bool {
-    guard let count = decodedCount(text.byteCount), output.count >= count else { return false }
-    return unsafe text.withUnsafeBytes { input in unsafe decode(input, output) }
-  }
-
+  /// Decodes into memory that has the right size, and says whether the input is strict base64url.
   private static func decode(_ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer) -> Bool {
     // Only the value of a character outside the alphabet has its two highest bits set; they survive every `|`, so one
     // test at the end suffices.
