@@ -97,7 +97,8 @@ let package = Package(
         "TestSupport",
       ]),
     .target(
-      name: "TestSupport", dependencies: ["CLinux", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
+      name: "TestSupport",
+      dependencies: ["CLinux", "COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     // The built programs: they lie beside the tests.
     tests(
@@ -111,7 +112,8 @@ let package = Package(
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "TestSupport"]),
-    tests("HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"]),
+    tests(
+      "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),

@@ -17,7 +17,7 @@ import Testing
     await server.server.drain(within: .seconds(60))
     #expect(try await fresh.readToEnd() == "")
     #expect(try await used.readToEnd() == "")
-    #expect(throws: RawClient.Failure.self) { try server.connect() }
+    #expect(throws: ClientFailure.self) { try server.connect() }
     await server.close()
   }
 

@@ -21,7 +21,7 @@ public struct RawAnswer: Sendable, Equatable, CustomStringConvertible {
   public var description: String { ([statusLine] + fields + ["", body]).joined(separator: "\n") }
 }
 
-extension RawClient {
+extension ClientStream {
   /// Reads one answer: an interim one is one of its own. `toHead` says that no body follows whatever the head says.
   public func answer(toHead: Bool = false) async throws -> RawAnswer {
     let end = Array("\r\n\r\n".utf8)
@@ -47,9 +47,9 @@ extension RawClient {
     while true {
       while index(of: [13, 10], from: 0) == nil { try await more() }
       let line = String(decoding: take((index(of: [13, 10], from: 0) ?? 0) + 2).dropLast(2), as: UTF8.self)
-      guard let size = Int(line, radix: 16) else { throw Failure(description: "no size of a chunk: \(line)") }
+      guard let size = Int(line, radix: 16) else { throw ClientFailure(description: "no size of a chunk: \(line)") }
       body += try await taking(size)
-      guard try await taking(2) == [13, 10] else { throw Failure(description: "no end of a chunk") }
+      guard try await taking(2) == [13, 10] else { throw ClientFailure(description: "no end of a chunk") }
       if size == 0 { return body }
     }
   }
@@ -57,13 +57,6 @@ extension RawClient {
   private func taking(_ count: Int) async throws -> [UInt8] {
     while received.count < count { try await more() }
     return take(count)
-  }
-
-  private func more() async throws {
-    let sofar = String(decoding: received, as: UTF8.self)
-    guard try await receive() else {
-      throw Failure(description: "the peer closed in the middle of an answer: \(sofar)")
-    }
   }
 
   private func index(of pattern: [UInt8], from start: Int) -> Int? {

@@ -4,17 +4,11 @@ import Glibc
 /// The other side of a connection to loopback, byte for byte: it sends what a test tells it to, well-formed or not, and
 /// reads until what the test waits for has come. Whatever else happens is an error that shows what came instead.
 @Loop
-public final class RawClient {
-  /// What a test waited for did not come.
-  public struct Failure: Error, CustomStringConvertible {
-    /// What happened instead.
-    public let description: String
-  }
-
+public final class RawClient: ClientStream {
   /// The address and port from which it is connected.
   public nonisolated let address: SocketAddress
   /// What has come so far and was not yet taken.
-  public private(set) var received: [UInt8] = []
+  public var received: [UInt8] = []
   private let descriptor: Descriptor
 
   /// Connects. A small `receiveBuffer` makes a slow reader.
@@ -28,7 +22,7 @@ public final class RawClient {
     guard unsafe server.withSystemAddress({ unsafe connect(number, $0, $1) }) == 0 else {
       let error = SystemError.current
       Glibc.close(number)
-      throw Failure(description: "cannot connect to \(server): \(error)")
+      throw ClientFailure(description: "cannot connect to \(server): \(error)")
     }
     _ = fcntl(number, F_SETFL, O_NONBLOCK)
     var storage = sockaddr_storage()
@@ -36,7 +30,7 @@ public final class RawClient {
     _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
       unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(number, $0, &length) }
     }
-    guard let address = SocketAddress(storage) else { throw Failure(description: "no address of its own") }
+    guard let address = SocketAddress(storage) else { throw ClientFailure(description: "no address of its own") }
     self.address = address
     descriptor = try Descriptor(owning: number)
   }
@@ -56,17 +50,16 @@ public final class RawClient {
         offset += count
       } else if errno == EAGAIN {
         descriptor.clearWritable()
-        guard await descriptor.untilWritable() == .ready else { throw Failure(description: "closed while sending") }
+        guard await descriptor.untilWritable() == .ready else {
+          throw ClientFailure(description: "closed while sending")
+        }
       } else {
-        throw Failure(description: "sent \(offset) of \(bytes.count) bytes, then: \(SystemError.current)")
+        throw ClientFailure(description: "sent \(offset) of \(bytes.count) bytes, then: \(SystemError.current)")
       }
     }
   }
 
   private let noSignal = CInt(MSG_NOSIGNAL)
-
-  /// Sends text as it is; line ends are the caller's.
-  public func send(_ text: String) async throws { try await send(text.utf8) }
 
   /// Waits until at least one more byte has come. False at the end of what the peer sends.
   public func receive() async throws -> Bool {
@@ -78,32 +71,10 @@ public final class RawClient {
         return true
       }
       if count == 0 { return false }
-      guard errno == EAGAIN else { throw Failure(description: "\(SystemError.current), after \(summary)") }
+      guard errno == EAGAIN else { throw ClientFailure(description: "\(SystemError.current), after \(summary)") }
       descriptor.clearReadable()
-      guard await descriptor.untilReadable() == .ready else { throw Failure(description: "closed while reading") }
+      guard await descriptor.untilReadable() == .ready else { throw ClientFailure(description: "closed while reading") }
     }
-  }
-
-  /// Reads until `isEnough` says so and takes what has come. An end before that is a failure.
-  @discardableResult
-  public func read(until isEnough: ([UInt8]) -> Bool) async throws -> [UInt8] {
-    while !isEnough(received) {
-      guard try await receive() else { throw Failure(description: "the peer closed after \(summary)") }
-    }
-    return take(received.count)
-  }
-
-  /// Reads until the peer has ended its side, and takes what has come as text.
-  @discardableResult
-  public func readToEnd() async throws -> String {
-    while try await receive() {}
-    return String(decoding: take(received.count), as: UTF8.self)
-  }
-
-  /// Takes the first `count` of the bytes that have come.
-  public func take(_ count: Int) -> [UInt8] {
-    defer { received.removeFirst(count) }
-    return Array(received[..<count])
   }
 
   /// Says that it sends nothing more, but goes on reading.
@@ -118,6 +89,4 @@ public final class RawClient {
     unsafe setsockopt(descriptor.number, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
     descriptor.close()
   }
-
-  private var summary: String { "\(received.count) bytes: \(String(decoding: received.prefix(500), as: UTF8.self))" }
 }

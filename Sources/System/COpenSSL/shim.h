@@ -28,6 +28,9 @@ static const uint64_t copenssl_options_server_preference = SSL_OP_CIPHER_SERVER_
 static inline int copenssl_set_min_version(SSL_CTX *context, int version) {
   return SSL_CTX_set_min_proto_version(context, version);
 }
+static inline int copenssl_set_versions(SSL *connection, int version) {
+  return SSL_set_min_proto_version(connection, version) && SSL_set_max_proto_version(connection, version);
+}
 static inline long copenssl_set_session_cache_off(SSL_CTX *context) {
   return SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
@@ -40,13 +43,13 @@ static inline int copenssl_set_groups(SSL_CTX *context, const char *groups) {
   return SSL_CTX_set1_groups_list(context, groups);
 }
 
-// ALPN (RFC 7301): http/1.1 or a fatal no_application_protocol.
-static int copenssl_select_http11(
+// ALPN (RFC 7301): http/1.1, or http/1.0, or a fatal no_application_protocol.
+static int copenssl_select_http1(
   SSL *connection, const unsigned char **out, unsigned char *outlen, const unsigned char *in, unsigned int inlen,
   void *argument) {
   (void)connection;
   (void)argument;
-  static const unsigned char protocol[] = "\x08http/1.1";
+  static const unsigned char protocol[] = "\x08http/1.1\x08http/1.0";
   if (SSL_select_next_proto((unsigned char **)out, outlen, protocol, sizeof protocol - 1, in, inlen)
       == OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_OK;
