@@ -34,7 +34,7 @@ import Testing
       ingress.program.signal(SIGTERM)
       _ = try await ingress.program.line(with: "ingress drains")
       #expect(try await ingress.get("/readyz").text.contains("service: not ready: draining"))
-      #expect(throws: RawClient.Failure.self) { try RawClient(ingress.address) }
+      #expect(throws: ClientFailure.self) { try RawClient(ingress.address) }
       cluster.setReachable(true)
       #expect(try await answer.value == 200)
       #expect(try await ingress.program.untilEnd() == .exit(0))

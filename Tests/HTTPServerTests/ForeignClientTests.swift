@@ -13,7 +13,7 @@ import Testing
       return .text(String(repeating: "y", count: request.withBody { $0.byteCount } + 1))
     }
     let script = Repository.root + "/Tests/HTTPServerTests/Python/tls-client.py"
-    let outcome = try await Command.run(
+    let outcome = try await run(
       Python.interpreter, [script, "\(server.server.address.port)", certificate.configuration.certificateFile])
     let answers = "200 1 200 6 200 10 200 60001"
     #expect(
@@ -29,7 +29,7 @@ import Testing
         second reused
 
         """)
-    #expect(outcome.exitCode == 0)
+    #expect(outcome.isGood)
     await server.close()
   }
 
@@ -46,7 +46,7 @@ import Testing
     }
     let expect = options.contains("--expect100-timeout") ? ["--header", "Expect: 100-continue"] : []
     let body = certificate.directory.write("body", String(repeating: "x", count: 50_000))
-    let outcome = try await Command.run(
+    let outcome = try await run(
       "curl",
       ["--silent", "--show-error", "--cacert", certificate.configuration.certificateFile, "--data-binary", "@\(body)"]
         + options + expect + [
@@ -54,7 +54,7 @@ import Testing
         ])
     let line = expect.isEmpty ? "- 50000\n" : "100-continue 50000\n"
     #expect(outcome.output == line + line)
-    #expect(outcome.exitCode == 0)
+    #expect(outcome.isGood)
     await server.close()
   }
 
@@ -68,11 +68,11 @@ import Testing
   func curlIsRefusedOrRefuses(_ options: String, _ reason: String) async throws {
     let certificate = try TestCertificate()
     let server = try TestServer(tls: certificate.configuration, handler: echo)
-    let outcome = try await Command.run(
+    let outcome = try await run(
       "curl",
       ["--silent", "--show-error", "--cacert", certificate.configuration.certificateFile]
         + options.split(separator: " ").map(String.init) + ["https://localhost:\(server.server.address.port)/"])
-    #expect(outcome.exitCode != 0)
+    #expect(!outcome.isGood)
     #expect(outcome.output.contains(reason), "\(outcome)")
     #expect(server.statistics.requests == 0)
     await server.close()
@@ -106,7 +106,7 @@ import Testing
     let server = try TestServer(tls: certificate.configuration, handler: echo)
     let outcome = try await connect(server, certificate, options)
     #expect(outcome.output.contains("alert \(reason)"), "\(outcome)")
-    #expect(outcome.exitCode != 0)
+    #expect(!outcome.isGood)
     #expect(server.statistics.handshakesFailed == 1)
     await server.close()
   }
@@ -114,13 +114,26 @@ import Testing
   @Loop
   private func connect(
     _ server: TestServer, _ certificate: TestCertificate, _ options: String
-  ) async throws -> Command.Outcome {
+  ) async throws -> Outcome {
     let alpn = options.contains("-alpn") ? [] : ["-alpn", "http/1.1"]
-    return try await Command.run(
+    return try await run(
       "openssl",
       ["s_client", "-connect", "\(server.server.address)", "-servername", "localhost", "-CAfile"]
         + [certificate.configuration.certificateFile, "-ign_eof"] + alpn
         + options.split(separator: " ").map(String.init),
       input: "GET /s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+  }
+
+  /// How a program ended and all that it wrote.
+  private struct Outcome: CustomStringConvertible {
+    let isGood: Bool
+    let output: String
+    var description: String { "\(isGood ? "good" : "failed"): \(output)" }
+  }
+
+  @Loop
+  private func run(_ program: String, _ arguments: [String], input: String = "") async throws -> Outcome {
+    let (end, output, errors) = try await RunningProgram.finish(path: program, arguments, input: input)
+    return Outcome(isGood: end == .exit(0), output: output + errors)
   }
 }

@@ -40,9 +40,9 @@ import Testing
     var tls = certificate.configuration
     // Encrypted: nobody is there to type a pass phrase.
     let encrypted = certificate.directory.path + "/locked.pem"
-    let outcome = try await Command.run(
-      "openssl", ["pkey", "-in", tls.privateKeyFile, "-aes256", "-passout", "pass:secret", "-out", encrypted])
-    #expect(outcome.exitCode == 0, "\(outcome)")
+    let (end, _, errors) = try await RunningProgram.finish(
+      path: "openssl", ["pkey", "-in", tls.privateKeyFile, "-aes256", "-passout", "pass:secret", "-out", encrypted])
+    #expect(end == .exit(0), "\(errors)")
     for (file, reason) in [
       (certificate.directory.path + "/none.pem", "no such file"),
       (certificate.directory.write("text.pem", "no key"), "unsupported"),
