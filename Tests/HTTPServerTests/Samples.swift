@@ -98,7 +98,7 @@ enum Samples {
     Sample(chunked("5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"), [chunkedMessage("hello world")]),
     Sample(chunked("0\r\n\r\n"), [chunkedMessage("")]),
     Sample(chunked("0000000A\r\n0123456789\r\n000\r\n\r\n"), [chunkedMessage("0123456789")]),
-    Sample(chunked("a;x\r\n0123456789\r\n1;y=\"z z\"; b\r\n!\r\n0;q\r\n\r\n"), [chunkedMessage("0123456789!")]),
+    Sample(chunked("a;x\r\n0123456789\r\n1;y=\"z z\";b\r\n!\r\n0;q\r\n\r\n"), [chunkedMessage("0123456789!")]),
     Sample(chunked("1\r\nx\r\n0\r\nTrailer: t\r\nB:\r\n\r\n"), [chunkedMessage("x")]),
     Sample(chunked("2\r\n\r\n\r\n0\r\n\r\n"), [chunkedMessage("\r\n")]),
     Sample(
@@ -159,7 +159,7 @@ enum Samples {
     Sample("GE(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     Sample("GET a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     Sample("GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-    Sample("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    Sample("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501),
     Sample("GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     Sample("GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     Sample("GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", 400),

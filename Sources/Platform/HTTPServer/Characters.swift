@@ -27,12 +27,12 @@ enum Characters {
     }
   }
 
-  /// What Host may hold: a name, an address in brackets, a port.
-  static func isHost(_ byte: UInt8) -> Bool {
+  /// What a host's name may hold, or an IPv4 address.
+  static func isName(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-      UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "%"):
+      UInt8(ascii: "~"), UInt8(ascii: "%"):
       true
     default: false
     }

@@ -11,7 +11,11 @@ struct ChunkReader {
 
   private enum State {
     case size
-    case sizeExtension
+    case extensionName
+    case extensionValue
+    case extensionQuoted
+    case extensionEscape
+    case extensionEnd
     case sizeEnd
     case data
     case dataCR
@@ -24,10 +28,15 @@ struct ChunkReader {
   }
 
   private static let framingLimit = 8192
+  /// What a trailer must not say (RFC 9110, section 6.5.1): others might heed it, though we heed no trailer.
+  private static let headFields = ["content-length", "host", "transfer-encoding"].map { Array($0.utf8) }
 
   private var state = State.size
   private var remaining = 0
   private var digits = 0
+  /// Whether the name or the value in an extension has no character yet.
+  private var isPartEmpty = true
+  private var trailerName: [UInt8] = []
   /// Bytes of extensions and trailers so far: they carry nothing for us, so they may not go on for ever.
   private var ballast = 0
   private(set) var scanned: Int
@@ -65,14 +74,8 @@ struct ChunkReader {
   private mutating func take(_ byte: UInt8, room: Int) -> MessageRefusal? {
     switch state {
     case .size: return takeSize(byte, room)
-    case .sizeExtension:
-      if byte == 0x0d {
-        state = .sizeEnd
-      } else if !Characters.isFieldValue(byte) {
-        return .bad("a chunk's extension holds a control character")
-      } else {
-        return takeBallast()
-      }
+    case .extensionName, .extensionValue, .extensionQuoted, .extensionEscape, .extensionEnd:
+      return takeExtension(byte) ? takeBallast() : .bad("a chunk's extension is a name, perhaps with a value")
     case .sizeEnd:
       guard byte == 0x0a else { return .bad("a chunk's size ends with CR LF") }
       state = remaining == 0 ? .trailerStart : .data
@@ -89,13 +92,17 @@ struct ChunkReader {
         state = .endLF
       } else if Characters.isToken(byte) {
         state = .trailerName
+        trailerName = [Characters.lowered(byte)]
       } else {
         return .bad("a trailer field begins with a name")
       }
     case .trailerName:
       if byte == UInt8(ascii: ":") {
+        guard !Self.headFields.contains(trailerName) else { return .bad("a trailer field says what the head has said") }
         state = .trailerValue
-      } else if !Characters.isToken(byte) {
+      } else if Characters.isToken(byte) {
+        trailerName.append(Characters.lowered(byte))
+      } else {
         return .bad("a trailer field is a name, a colon and a value")
       }
       return takeBallast()
@@ -127,10 +134,31 @@ struct ChunkReader {
     guard digits > 0 else { return .bad("a chunk begins with its size") }
     switch byte {
     case 0x0d: state = .sizeEnd
-    case UInt8(ascii: ";"): state = .sizeExtension
+    case UInt8(ascii: ";"): (state, isPartEmpty) = (.extensionName, true)
     default: return .bad("a chunk's size is a hexadecimal number")
     }
     return nil
+  }
+
+  // *( ";" token [ "=" ( token / quoted-string ) ] ), without the blanks that RFC 9112 calls bad.
+  private mutating func takeExtension(_ byte: UInt8) -> Bool {
+    switch (state, byte) {
+    case (.extensionQuoted, UInt8(ascii: "\"")): state = .extensionEnd
+    case (.extensionQuoted, UInt8(ascii: "\\")): state = .extensionEscape
+    case (.extensionQuoted, _): return Characters.isFieldValue(byte)
+    case (.extensionEscape, _):
+      state = .extensionQuoted
+      return Characters.isFieldValue(byte)
+    case (.extensionName, UInt8(ascii: "=")) where !isPartEmpty: (state, isPartEmpty) = (.extensionValue, true)
+    case (.extensionValue, UInt8(ascii: "\"")) where isPartEmpty: (state, isPartEmpty) = (.extensionQuoted, false)
+    case (_, UInt8(ascii: ";")) where !isPartEmpty: (state, isPartEmpty) = (.extensionName, true)
+    case (_, 0x0d) where !isPartEmpty: state = .sizeEnd
+    case (.extensionEnd, _): return false
+    default:
+      isPartEmpty = false
+      return Characters.isToken(byte)
+    }
+    return true
   }
 
   private mutating func takeBallast() -> MessageRefusal? {

@@ -60,6 +60,8 @@ struct HeadReader {
     }
     guard index - line.lowerBound <= 32 else { return MessageRefusal(status: 501, reason: "no such method") }
     head.method = line.lowerBound..<index
+    // What follows such a head is a tunnel to others, a body to us.
+    if bytes.has(head.method, "CONNECT") { return MessageRefusal(status: 501, reason: "CONNECT is for proxies") }
     let targetStart = index + 1
     index = targetStart
     while index < line.upperBound, Characters.isTarget(bytes[index]) { index += 1 }
@@ -95,8 +97,8 @@ struct HeadReader {
       guard scheme > 0 else { return .bad("the target is a path, or an http or https address") }
       start += scheme
       let authority = start
-      while start < target.upperBound, Characters.isHost(bytes[start]) { start += 1 }
-      guard start > authority, start < target.upperBound, bytes[start] == UInt8(ascii: "/") else {
+      while start < target.upperBound, bytes[start] != UInt8(ascii: "/") { start += 1 }
+      guard start < target.upperBound, bytes.isAuthority(authority..<start) else {
         return .bad("an address in the target has a host and a path")
       }
     }
@@ -134,7 +136,8 @@ struct HeadReader {
     if bytes.hasIgnoringCase(name, "host") {
       if head.hasHost { return .bad("there is more than one Host") }
       head.hasHost = true
-      for index in value where !Characters.isHost(bytes[index]) { return .bad("Host is not a host and a port") }
+      // An address without a host makes a Host without a value (RFC 9112, section 3.2).
+      guard value.isEmpty || bytes.isAuthority(value) else { return .bad("Host is not a host and a port") }
     } else if bytes.hasIgnoringCase(name, "content-length") {
       if head.hasContentLength { return .bad("there is more than one Content-Length") }
       head.hasContentLength = true
