@@ -114,6 +114,7 @@ let package = Package(
     tests("CryptographyTests", ["Cryptography", "TestSupport"]),
     tests(
       "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Python"]),
+      "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Corpus", "Python"]),
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),

@@ -32,6 +32,9 @@ struct ReadMessages: Equatable {
 
   var messages: [Message] = []
   var end = End.complete
+  /// The messages once more, byte for byte.
+  var exact: [ExactMessage] = []
+  private var received = 0
 
   static let limits = HTTPServerLimits(head: 1024, fields: 8, body: 4096, connections: 1, connectionsPerAddress: 1)
 
@@ -60,6 +63,7 @@ struct ReadMessages: Equatable {
         return false
       }
       offset += count
+      received += count
       end = .incomplete
       while end == .incomplete, readOn(with: &reader) { end = reader.isEmpty ? .complete : .incomplete }
       if case .refused = end { return false }
@@ -95,6 +99,7 @@ struct ReadMessages: Equatable {
     }
     message.body = reader.withBody { String(decoding: $0.bytes, as: UTF8.self) }
     messages.append(message)
+    exact.append(ExactMessage(reader, end: received))
     reader.finish()
     return true
   }
