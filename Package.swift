@@ -113,7 +113,6 @@ let package = Package(
     tests("TelemetryTests", ["Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "TestSupport"]),
     tests(
-      "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Python"]),
       "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Corpus", "Python"]),
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
