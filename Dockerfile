@@ -10,7 +10,7 @@ FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates curl libcurl4 librdkafka1 libssl3 libyaml-0-2 \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --create-home --home-dir /var/lib/siwa siwa
+ && useradd --uid 10001 --create-home --home-dir /var/lib/siwa --shell /usr/sbin/nologin siwa
 COPY --from=build /siwa/build/ /usr/local/bin/
 USER siwa
 # Apple's keys, so that a restart while Apple is down still verifies.

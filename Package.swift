@@ -35,15 +35,11 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String]
     name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: beside, swiftSettings: strict)
 }
 
-/// Each room of the platform can stand alone; the benchmarks and the fuzzers, packages of their own, use them so.
-func library(_ name: String) -> Product { .library(name: name, targets: [name]) }
-
 let package = Package(
   name: "siwa",
   products: [
-    library("AccountEvents"),
-    library("EventLoop"),
-    library("HTTPServer"),
+    // What a Swift service downstream imports to read the events.
+    .library(name: "AccountEvents", targets: ["AccountEvents"])
   ],
   targets: [
     // System
