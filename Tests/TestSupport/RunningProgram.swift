@@ -151,9 +151,10 @@ public final class RunningProgram {
   private func line(of pipe: ProgramOutput, _ words: [String]) async throws -> String {
     var found: String?
     let isThere = try await pipe.wait {
-      let lines = String(decoding: pipe.received, as: UTF8.self).split(
-        separator: "\n", omittingEmptySubsequences: false)
-      found = lines.dropLast().first { line in words.allSatisfy { line.contains($0) } }.map(String.init)
+      let lines = pipe.received.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
+      found = lines.lazy.map { String(decoding: $0, as: UTF8.self) }.first { line in
+        words.allSatisfy { line.contains($0) }
+      }
       return found != nil
     }
     guard isThere, let found else { throw failure("has not written \(words.joined(separator: " … "))") }

@@ -40,6 +40,7 @@ final class MemoryLog: EventLog {
         observer?.resume()
         observer = nil
       }
+      if isClosed { throw .sample(.uncertain) }
     }
     if let fault = fault(record) { throw fault }
     records.append(record)
@@ -52,6 +53,7 @@ final class MemoryLog: EventLog {
 
   func close(within patience: Duration) async -> Int {
     isClosed = true
+    defer { release() }
     return held.count
   }
 }

@@ -65,10 +65,8 @@ import Testing
         try await rig.post(body).status
       }
       await rig.log.untilHeld()
-      let end = Task(executorPreference: Loop.executor) { await rig.service.drain(within: .zero) }
+      #expect(await rig.service.drain(within: .zero) == 1)
       await #expect(throws: HTTPClientError.self) { try await answer.value }
-      rig.log.release()
-      _ = await end.value
     }
   }
 

@@ -1,4 +1,5 @@
 import AccountEvents
+import AccountServices
 import AppleSimulator
 import Cryptography
 import EventLoop
@@ -65,6 +66,18 @@ final class Stage {
       "SIWA_INGRESS_CERTIFICATE": certificate.path, "SIWA_INGRESS_PRIVATE_KEY": certificate.key,
       "SIWA_INGRESS_LISTEN": "127.0.0.1:0", "SIWA_INGRESS_ADMIN": "127.0.0.1:0", "SIWA_LOG_LEVEL": "debug",
     ]
+  }
+
+  /// The same for a service in this process.
+  var settings: IngressSettings {
+    IngressSettings(
+      listen: .loopback(port: 0), path: Self.path,
+      tls: TLSServerConfiguration(certificateFile: certificate.path, privateKeyFile: certificate.key),
+      admin: .loopback(port: 0), sharesPort: false,
+      limits: HTTPServerLimits(head: 8192, fields: 64, body: 16_384, connections: 64, connectionsPerAddress: 64),
+      deadlines: HTTPServerDeadlines(
+        handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(90)),
+      publishDeadline: .seconds(60), drainDeadline: .seconds(30))
   }
 
   /// Runs `body` with the ingress listening, then kills it if it still runs.

@@ -35,17 +35,19 @@ final class TopicReader {
   }
 
   /// Waits for the record of an event.
-  func record(of event: String) async throws -> ConsumedRecord {
+  func record(of event: String) async throws -> ConsumedRecord { try await record("ce_id", event) }
+
+  /// Waits for the record that a notification became.
+  func record(with jws: String) async throws -> ConsumedRecord { try await record("apple-jws", jws) }
+
+  private func record(_ header: String, _ text: String) async throws -> ConsumedRecord {
     while true {
-      if let found = records.first(where: { $0.text(of: "ce_id") == event }) { return found }
+      if let found = records.first(where: { $0.text(of: header) == text }) { return found }
       let more = try await consumer.next(upTo: 100)
-      try #require(!more.isEmpty, "the test was cancelled while it waited for the event \(event)")
+      try #require(!more.isEmpty, "the test was cancelled while it waited for the record with \(header) \(text)")
       records += more
     }
   }
-
-  /// How often an event was read so far.
-  func count(of event: String) -> Int { records.count { $0.text(of: "ce_id") == event } }
 }
 
 extension ConsumedRecord {

@@ -1,0 +1,153 @@
+import AppleSimulator
+import EventLoop
+import Glibc
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+/// The operators' program `siwa`.
+@Loop @Suite(.serialized) struct SiwaTests {
+  private static let commands = ["dev", "notify", "simulate", "config check", "config list"]
+
+  private func finish(
+    _ words: [String], _ environment: [String: String] = [:]
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await RunningProgram.run("siwa", words, environment) { program in
+      let end = try await program.untilEnd()
+      return (end, program.output, program.errors)
+    }
+  }
+
+  /// Checks what `siwa dev --once` has said, as a person would.
+  private func expectOneOfEach(_ outcome: (end: RunningProgram.End, output: String, errors: String)) {
+    #expect(outcome.end == .exit(0), "\(outcome.errors)")
+    let lines = outcome.output.split(separator: "\n")
+    for type in ["email-disabled", "email-enabled", "consent-revoked", "account-delete"] {
+      let line = lines.first { $0.hasPrefix("\(type) ") }?.split(separator: " ").map(String.init)
+      let numbers = [line?[3], line?[5]].compactMap { $0.flatMap { Int($0) } }
+      #expect(line?[1...2] == ["apple.account-events.v1", "partition"] && numbers.count == 2, "\(outcome.output)")
+    }
+    #expect(lines.last == "One event of every type has arrived.")
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func oneOfEachTypeArrivesInOneProcess() async throws {
+    let folder = TemporaryDirectory()
+    expectOneOfEach(try await finish(["dev", "--once"], ["TMPDIR": folder.path]))
+    #expect(unsafe rmdir(folder.path) == 0, "something was left behind")
+  }
+
+  @Test(.timeLimit(.minutes(3)), RealBroker.isThere)
+  func oneOfEachTypeArrivesInARealKafka() async throws {
+    let broker = try await RealBroker.withTopics()
+    expectOneOfEach(try await finish(["dev", "--once", "--kafka", broker.bootstrapServers]))
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func whatIsToldToRunRuns() async throws {
+    let folder = TemporaryDirectory()
+    try await RunningProgram.run("siwa", ["dev", "--every", "1h"], ["TMPDIR": folder.path]) { dev in
+      // As it is printed, on two lines with a backslash between them.
+      let first = try await dev.outputLine(with: "siwa notify account-delete --user ada --to ")
+      let second = try await dev.outputLine(with: " --simulator ", " --trust ")
+      let words = (first + second).split(separator: " ").filter { $0 != "\\" }.map(String.init).dropFirst()
+      #expect(try await finish(Array(words)).end == .exit(0))
+      _ = try await dev.outputLine(with: "account-delete ", "apple.account-events.v1 ")
+      let end = try await finish(words + ["--fault", "unknown-type", "--copies", "2"])
+      #expect(end.end == .exit(0) && end.output.contains(#""attempts":["200","200"]"#))
+      _ = try await dev.outputLine(with: "apple.account-events.quarantine.v1 ")
+      for (fault, status) in [("forged-signature", "400"), ("wrong-audience", "400"), ("body-ten-megabytes", "413")] {
+        let outcome = try await finish(words + ["--fault", fault])
+        #expect(outcome.end == .exit(0) && outcome.output.contains(#""attempts":["\#(status)"]"#), "\(outcome)")
+      }
+      // Nobody listens there: a delivery that fails, and a simulator that cannot be asked.
+      for option in ["--to", "--simulator"] {
+        var changed = Array(words)
+        let place = try #require(changed.firstIndex(of: option))
+        changed[place + 1] = "https://127.0.0.1:9"
+        let end = try await finish(changed).end
+        #expect(end == .exit(1), "\(option)")
+      }
+      dev.signal(SIGINT)
+      #expect(try await dev.untilEnd() == .exit(0))
+      #expect(unsafe rmdir(folder.path) == 0, "something was left behind")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func theSimulatorServesAnIngressOfItsOwn() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      let folder = TemporaryDirectory()
+      let words = ["simulate", "--port", "0", "--folder", folder.path + "/simulator", "--trust", stage.trustAnchor]
+      try await RunningProgram.run("siwa", words) { simulator in
+        let keys = String(
+          try #require(try await simulator.outputLine(with: "Apple (simulated)").split(separator: " ").last))
+        let trust = String(
+          try #require(try await simulator.outputLine(with: "Trust anchor").split(separator: " ").last))
+        try await stage.ingress(["SIWA_APPLE_KEYS": keys, "SIWA_APPLE_TRUSTED_CA": trust]) { ingress in
+          let notify = [
+            "notify", "email-enabled", "--user", "ada", "--to", try ingress.url.text, "--trust", trust, "--simulator",
+            String(keys.dropLast("/auth/keys".count)),
+          ]
+          let outcome = try await finish(notify)
+          #expect(outcome.end == .exit(0), "\(outcome)")
+        }
+        for file in ["key.pem", "certificate.pem"] {
+          var status = stat()
+          #expect(unsafe stat(folder.path + "/simulator/" + file, &status) == 0 && status.st_mode & 0o77 == 0)
+          #expect(unsafe unlink(folder.path + "/simulator/" + file) == 0)
+        }
+        #expect(unsafe rmdir(folder.path + "/simulator") == 0)
+        simulator.signal(SIGTERM)
+        #expect(try await simulator.untilEnd() == .exit(0))
+      }
+    }
+    _ = consume cluster
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func checksTheConfigurationOfTheOthers() async throws {
+    try await Stage.run(brokers: "127.0.0.1:9") { stage in
+      let good = try await finish(["config", "check"], stage.environment)
+      #expect(good.end == .exit(0) && good.errors == "")
+      #expect(good.output.hasPrefix("siwa-ingress\n") && good.output.hasSuffix("\nno faults\n"))
+      #expect(good.output.contains("SIWA_INGRESS_CERTIFICATE\n") && good.output.contains("deploy/siwa.yaml:"))
+      let words = ["config", "check", "--program", "siwa-ingress", "--set", "ingress.limits.body=1GiB"]
+      let bad = try await finish(words, stage.environment)
+      #expect(bad.end == .exit(1) && (bad.output + bad.errors).contains("--set ingress.limits.body: expected"))
+      let list = try await finish(["config", "list"])
+      #expect(list.end == .exit(0) && list.output.contains("| `ingress.listen` |"))
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func teachesWhoeverAsks() async throws {
+    let overview = try await finish(["--help"])
+    #expect(overview.end == .exit(0) && overview.errors == "")
+    for command in Self.commands {
+      #expect(overview.output.contains("\n  \(command) "))
+      let help = try await finish(command.split(separator: " ").map(String.init) + ["--help"])
+      #expect(help.end == .exit(0) && help.errors == "")
+      #expect(
+        help.output.hasPrefix("usage: siwa \(command) ") && help.output.contains("\nExamples:\n  siwa \(command)"))
+    }
+    let notify = try await finish(["notify", "--help"]).output
+    for fault in Fault.allCases { #expect(notify.contains("  \(fault.rawValue): \(fault.summary)\n")) }
+  }
+
+  @Test(
+    .timeLimit(.minutes(3)),
+    arguments: [
+      ([], "which command?"), (["config"], "which command?"), (["nonsense"], "unknown command"),
+      (["notfy"], "did you mean notify?"), (["dev", "--nonsense"], "unknown option"),
+      (["dev", "--every", "never"], "--every: expected"), (["notify", "account-delete"], "--user is missing"),
+      (["simulate"], "--folder is missing"), (["config", "check", "--program", "other"], "--program: expected"),
+    ] as [([String], String)])
+  func isNotUsedWrongly(words: [String], complaint: String) async throws {
+    let outcome = try await finish(words)
+    #expect(outcome.end == .exit(2) && outcome.output == "")
+    #expect(outcome.errors.contains(complaint), "\(outcome.errors)")
+  }
+}
