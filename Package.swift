@@ -70,7 +70,8 @@ let package = Package(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
 
     // Programs
-    program("siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "Telemetry"]),
+    program(
+      "siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
     program(
       "siwa",
       [
@@ -82,8 +83,8 @@ let package = Package(
     tests(
       "AccountServicesTests",
       [
-        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Configuration", "Cryptography", "EventLoop",
-        "HTTPClient", "HTTPServer", "JSON", "Telemetry", "TestSupport",
+        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration", "Cryptography",
+        "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry", "TestSupport",
       ]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(

@@ -73,14 +73,15 @@ import Testing
           refresh: .seconds(3600), pause: .nanoseconds(1), firstRetry: .seconds(1), longestRetry: .seconds(1)),
         alarm: SystemAlarmClock(), now: { now }, jitter: { 0 }, metrics: AppleKeysMetrics(registry, now: { now }),
         logger: log.logger())
-      let producer = try Producer(
-        try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), deadline: .seconds(60),
-        log: { _ in })
+      let kafka = try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)])
+      let events = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
+        try Producer(kafka, deadline: .seconds(60), log: { _ in })
+      }
       let service = try IngressService(
         stage.settings,
         verifier: NotificationVerifier(
           issuer: "https://appleid.apple.com", teams: Self.teams, clockTolerance: .seconds(60)),
-        keys: keys, log: KafkaEventLog(producer, topics: [.accountEvents, .quarantine]), registry: registry,
+        keys: keys, log: events, registry: registry,
         logger: log.logger(), now: { now })
       let url = try #require(HTTPClientURL("https://\(service.address)\(Stage.path)"))
       try await withThrowingTaskGroup { group in

@@ -55,6 +55,25 @@ import Testing
     #expect(lines.count == places.count, "\(errors)")
   }
 
+  /// What shows only when the parts are made.
+  @Test(
+    .timeLimit(.minutes(3)),
+    arguments: [
+      (["SIWA_KAFKA_ACKS": "1"], "SIWA_KAFKA_ACKS: cannot be set to anything but -1: acknowledged means"),
+      (
+        ["SIWA_KAFKA_SECURITY_PROTOCOL": "ssl", "SIWA_KAFKA_SSL_CA_LOCATION": "/none"], "kafka: ssl.ca.location failed"
+      ),
+      (["SIWA_INGRESS_CERTIFICATE": "/etc/hostname"], "the certificate /etc/hostname: "),
+      (["SIWA_INGRESS_PRIVATE_KEY": "/etc/hostname"], "the private key /etc/hostname: "),
+    ])
+  func aConfigurationThatCannotWorkIsNotTried(changes: [String: String], complaint: String) async throws {
+    try await Stage.run(brokers: "127.0.0.1:9") { stage in
+      let (end, _, errors) = try await end(of: "siwa-ingress", [], stage.environment.merging(changes) { $1 })
+      #expect(end == .exit(2))
+      #expect(errors.contains(complaint), "\(errors)")
+    }
+  }
+
   @Test(.timeLimit(.minutes(3)))
   func aTakenPortIsNamed() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in

@@ -92,6 +92,30 @@ import Testing
     }
   }
 
+  @Test(.timeLimit(.minutes(3)), RealBroker.isThere)
+  func aFrozenKafkaHoldsNobodyUp() async throws {
+    let broker = try await RealBroker.withTopics(RealBroker())
+    try await Stage.run(brokers: broker.bootstrapServers) { stage in
+      try await stage.ingress(["SIWA_INGRESS_DEADLINES_PUBLISH": "2s"]) { ingress in
+        try await ingress.untilReady()
+        #expect(try await ingress.post(stage.sign().body).status == 200)
+        try broker.freeze()
+        let notification = try stage.sign()
+        let response = try await ingress.post(notification.body)
+        #expect(response.status == 503 && response.header("Retry-After") == "30")
+        try await until { try await ingress.get("/readyz").status == 503 }
+        broker.thaw()
+        try await until { try await ingress.post(notification.body).status == 200 }
+        try await TopicReader.run(stage.brokers) { reader in
+          _ = try await reader.record(of: notification.notification.jti)
+        }
+        try broker.freeze()
+        #expect(try await ingress.end() == .exit(0))
+        broker.thaw()
+      }
+    }
+  }
+
   @Test(.timeLimit(.minutes(3)))
   func aRestartWithoutAppleStillVerifies() async throws {
     let cluster = try EmbeddedCluster.withTopics()

@@ -25,13 +25,7 @@ struct ClientProfile {
         throw KafkaError(.invalidConfiguration, detail: configuration.redact(words))
       }
     }
-    var faults: [String] = []
-    for requirement in requirements {
-      let value = result[requirement.names[0]]
-      for name in requirement.names where value != requirement.value && configuration.names(name) {
-        faults.append("\(name) cannot be set to anything but \(requirement.value ?? "nothing"): \(requirement.reason)")
-      }
-    }
+    var faults = contradictions(in: configuration, result).map { "\($0.property) \($0.words)" }
     if (result["bootstrap.servers"] ?? "").isEmpty, (result["test.mock.num.brokers"] ?? "0") == "0" {
       faults.append("bootstrap.servers is missing")
     }
@@ -45,6 +39,27 @@ struct ClientProfile {
       }
     }
     return result
+  }
+
+  /// The properties that contradict what the client depends on.
+  func contradictions(in configuration: KafkaConfiguration) -> [KafkaConfiguration.Contradiction] {
+    let result = ClientConfiguration()
+    // One that librdkafka refuses has its fault already.
+    for (name, value) in defaults + configuration.properties { _ = result.set(name, value) }
+    return contradictions(in: configuration, result)
+  }
+
+  private func contradictions(
+    in configuration: KafkaConfiguration, _ result: borrowing ClientConfiguration
+  ) -> [KafkaConfiguration.Contradiction] {
+    requirements.flatMap { requirement -> [KafkaConfiguration.Contradiction] in
+      guard result[requirement.names[0]] != requirement.value else { return [] }
+      return requirement.names.filter(configuration.names).map { name in
+        .init(
+          property: name,
+          words: "cannot be set to anything but \(requirement.value ?? "nothing"): \(requirement.reason)")
+      }
+    }
   }
 }
 

@@ -20,6 +20,19 @@ public struct KafkaConfiguration: Sendable, CustomStringConvertible {
     return scratch.set(name, value).map { redact($0, secrets: [(name: name, value: value)]) }
   }
 
+  /// A property whose value takes away what a client promises.
+  public struct Contradiction: Sendable, Hashable {
+    /// The property's name.
+    public let property: String
+    /// What it can only be, and why.
+    public let words: String
+  }
+
+  /// The properties that speak against a `Producer` with that deadline: it would refuse them.
+  public func contradictions(toProducerWith deadline: Duration) -> [Contradiction] {
+    ClientProfile.producer(DeliveryDeadlines(deadline)).contradictions(in: self)
+  }
+
   /// Whether a property's value must never be shown.
   public static func isSecret(property name: String) -> Bool { secrets.contains(name) }
 

@@ -2,6 +2,8 @@ import AccountServices
 import Configuration
 import EventLoop
 import Glibc
+import HTTPServer
+import Kafka
 import Telemetry
 
 /// The ingress: see `siwa-ingress --help`.
@@ -48,6 +50,12 @@ struct ServeCommand: Command {
       return try await serve(ingress, loaded.value.ingress.drainDeadline)
     } catch let faults as ConfigurationError {
       Terminal.complain("\(faults)")
+      return .misuse
+    } catch let error as KafkaError where error.code == .invalidConfiguration {
+      Terminal.complain("siwa-ingress: kafka: \(error.detail)")
+      return .misuse
+    } catch let error as HTTPServerError where error.code != .listen {
+      Terminal.complain("siwa-ingress: \(error)")
       return .misuse
     } catch {
       Terminal.complain("siwa-ingress: \(error)")

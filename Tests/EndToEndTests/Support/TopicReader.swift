@@ -70,9 +70,11 @@ extension EmbeddedCluster {
 
 extension RealBroker {
   /// The broker that the tests share, with the topics.
+  static func withTopics() async throws -> RealBroker { try await withTopics(shared()) }
+
+  /// The broker, once it has the topics.
   @Loop
-  static func withTopics() async throws -> RealBroker {
-    let broker = try await RealBroker.shared()
+  static func withTopics(_ broker: RealBroker) async throws -> RealBroker {
     let admin = try Admin(
       try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
     let topics = [Topic.accountEvents, .quarantine]

@@ -13,14 +13,15 @@ extension IngressService {
   ) async throws {
     let keys = AppleKeys(configuration.apple, registry: registry, logger: logger)
     await keys.restore()
-    let producer = try Producer(
-      configuration.kafka.configuration(), deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
+    let kafka = try configuration.kafka.configuration()
+    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
+      try Producer(kafka, deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
+    }
     let verifier = NotificationVerifier(
       issuer: configuration.apple.issuer, teams: configuration.teams.teams,
       clockTolerance: configuration.apple.clockTolerance)
     try self.init(
-      configuration.ingress, verifier: verifier, keys: keys,
-      log: KafkaEventLog(producer, topics: [.accountEvents, .quarantine]), registry: registry, logger: logger,
+      configuration.ingress, verifier: verifier, keys: keys, log: log, registry: registry, logger: logger,
       now: { Timestamp.now })
   }
 }

@@ -1,4 +1,5 @@
 package import Configuration
+import Kafka
 
 /// What `siwa-ingress` reads at start.
 package struct IngressConfiguration: Configurable {
@@ -26,6 +27,9 @@ package struct IngressConfiguration: Configurable {
     apple = AppleSettings(reading: &settings)
     kafka = KafkaSettings(reading: &settings)
     ingress = IngressSettings(reading: &settings)
+    for contradiction in kafka.contradictions(toProducerWith: ingress.publishDeadline) {
+      settings.refuse("kafka.\(contradiction.property)", contradiction.words)
+    }
     log = LogSettings(reading: &settings)
   }
 }

@@ -17,6 +17,15 @@ package struct KafkaSettings: Configurable, Equatable {
       "librdkafka's configuration properties, each by its own name; bootstrap.servers is required.")
   }
 
+  /// The properties that a producer would refuse; none where one is malformed, which has its fault already.
+  func contradictions(toProducerWith deadline: Duration) -> [KafkaConfiguration.Contradiction] {
+    do throws(KafkaError) {
+      return try configuration().contradictions(toProducerWith: deadline)
+    } catch {
+      return []
+    }
+  }
+
   /// The configuration for clients.
   package func configuration() throws(KafkaError) -> KafkaConfiguration {
     try KafkaConfiguration(properties: properties.pairs)

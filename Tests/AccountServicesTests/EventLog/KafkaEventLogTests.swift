@@ -1,0 +1,37 @@
+import AccountEvents
+import AccountServices
+import CLibrdkafka
+import EventLoop
+import Testing
+
+@testable import Kafka
+
+@Loop @Suite struct KafkaEventLogTests {
+  @Test(.timeLimit(.minutes(3))) func aDeadProducerIsReplaced() async throws {
+    let cluster = try EmbeddedCluster(brokers: 1)
+    for topic in [Topic.accountEvents, .quarantine] { try cluster.createTopic(topic.name, partitions: 1) }
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
+    var producers: [Producer] = []
+    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
+      producers.append(try Producer(configuration, deadline: .seconds(120), log: { _ in }))
+      return producers[producers.count - 1]
+    }
+    let event = EventRecord(
+      QuarantinedEvent(
+        id: try #require(EventID("1")), team: try #require(TeamID("A1B2C3D4E5")),
+        audience: try #require(ClientID("com.example.app")), subject: nil, issuedAt: .now, reason: .unknownForm,
+        json: Array("{}".utf8)), jws: [])
+    #expect(try await log.append(event) == EventLogPosition(partition: 0, offset: 0))
+    unsafe rd_kafka_test_fatal_error(
+      producers[0].client.handle.pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "as a test wants it")
+    let error = await #expect(throws: EventLogError.self) { try await log.append(event) }
+    #expect(error?.outcome == .unavailable && error?.reason == "fatal")
+    #expect(try await log.append(event) == EventLogPosition(partition: 0, offset: 1))
+    try await log.check()
+    #expect(producers.count == 2)
+    #expect(await log.close(within: .seconds(120)) == 0)
+    await #expect(throws: EventLogError.self) { try await log.append(event) }
+    #expect(producers.count == 2)
+    _ = consume cluster
+  }
+}
