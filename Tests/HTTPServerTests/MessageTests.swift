@@ -81,6 +81,23 @@ import Testing
     #expect(count == 0)
   }
 
+  @Test func readsOnAfterItsBufferWasGivenBack() {
+    var reader = RequestReader(limits: ReadMessages.limits)
+    for _ in 0..<3 {
+      for piece in ["GET / HTTP/1.1\r\n", "Host: a\r\n\r\n"] {
+        let bytes = Array(piece.utf8)
+        _ = unsafe reader.receive { room in
+          for index in bytes.indices { unsafe room[index] = bytes[index] }
+          return bytes.count
+        }
+        reader.release()  // not while there is something in it
+      }
+      #expect(reader.readHead() == .complete(27))
+      reader.finish()
+      reader.release()
+    }
+  }
+
   @Test func takesInNoMoreThanOneMessageAtItsLimits() {
     var reader = RequestReader(limits: ReadMessages.limits)
     var taken = 0

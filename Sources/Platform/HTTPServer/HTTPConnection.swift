@@ -12,6 +12,8 @@ import EventLoop
   }
 
   private static let fairShare = 16
+  /// After so long without a request its buffer is given back.
+  private static let rest = Duration.seconds(1)
   /// How long the end is put off: since the peer's last bytes, in all, and for how many bytes.
   private static let linger = (
     silence: Duration.seconds(1), silenceOfASender: Duration.seconds(5), total: Duration.seconds(30), bytes: 8_388_608
@@ -30,6 +32,7 @@ import EventLoop
   private var isTimedOut = false
   private var isDraining = false
   private var isAbandoned = false
+  private var idleEnd = MonotonicTime.distantFuture
   private var requestEnd = MonotonicTime.distantFuture
   private var bodyAsked = false
   private var toldToGoOn = false
@@ -77,23 +80,20 @@ import EventLoop
       return true
     } catch {
       if !isDraining { server.statistics.handshakeFailed(error, isTimedOut) }
-      if error == .plainHTTP { transport.writePlain(Self.plainAnswer) }
+      if error == .plainHTTP { transport.answerPlainHTTP() }
       // What the peer is told, by us or by OpenSSL's alert, is to reach it.
       if error == .plainHTTP || error == .tls { await linger() }
       return false
     }
   }
 
-  private static let plainAnswer = Array(
-    ("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 29\r\nConnection: close\r\n\r\n"
-      + "HTTPS is spoken on this port\n").utf8)
-
   // MARK: From the first byte to the answer
 
   /// Waits for the first byte of a request. False if none comes.
   private func untilBegun() async -> Bool {
     if !reader.isEmpty { return true }
-    enter(.idle, within: deadlines.idle)
+    idleEnd = Loop.now + deadlines.idle
+    enter(.idle, until: min(idleEnd, Loop.now + Self.rest))
     do throws(Transport.Failure) {
       while !isDraining {
         try await transport.untilReadable()
@@ -113,27 +113,21 @@ import EventLoop
     let now = Loop.now
     requestEnd = now + deadlines.request
     enter(.head, until: min(now + deadlines.head, requestEnd))
-    guard let refusal = try await readHead() else { return try await handle() }
-    server.statistics.refused += 1
-    try await send(.refusal(refusal), HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false))
-    return false
-  }
-
-  /// Nil once a head is there; otherwise why not.
-  private func readHead() async throws(Transport.Failure) -> MessageRefusal? {
-    while true {
-      switch reader.readHead() {
-      case .complete: return nil
-      case .refused(let refusal): return refusal
-      case .incomplete: break
-      }
+    var step = reader.readHead()
+    while step == .incomplete {
       do throws(Transport.Failure) {
         try await receive()
+        step = reader.readHead()
       } catch {
         guard isOnlyLate(error) else { throw error }
-        return MessageRefusal(status: 408, reason: "the request's head took too long")
+        step = .refused(MessageRefusal(status: 408, reason: "the request's head took too long"))
       }
     }
+    guard case .refused(let refusal) = step else { return try await handle() }
+    server.statistics.refused += 1
+    beginAnswer()
+    return try await writer.send(
+      .refusal(refusal), HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false))
   }
 
   private func handle() async throws(Transport.Failure) -> Bool {
@@ -152,20 +146,14 @@ import EventLoop
     let isHead = reader.withHead { head, bytes in bytes.has(head.method, "HEAD") }
     let keepsAlive = reader.head.keepsAlive && reader.isComplete && !response.closesConnection && !isDraining
     let form = HTTPResponseWriter.Form(keepsAlive: keepsAlive, isHTTP11: reader.head.isHTTP11, isHead: isHead)
-    guard try await send(response, form) else { return false }
+    beginAnswer()
+    guard try await writer.send(response, form) else { return false }
     reader.finish()
     return true
   }
 
-  /// True if the connection goes on.
-  @discardableResult
-  private func send(
-    _ response: HTTPResponse, _ form: HTTPResponseWriter.Form
-  ) async throws(Transport.Failure) -> Bool {
-    // An answer that was ready in time also gets the time to leave.
-    enter(.answering, until: max(requestEnd, Loop.now + .seconds(1)))
-    return try await writer.send(response, form)
-  }
+  /// An answer that was ready in time also gets the time to leave.
+  private func beginAnswer() { enter(.answering, until: max(requestEnd, Loop.now + .seconds(1))) }
 
   /// Ends so that the peer gets our last answer even if it is still sending: a close with unread bytes would reset the
   /// connection, and could take the answer from the peer.
@@ -183,29 +171,36 @@ import EventLoop
 
   // MARK: The body, for the handler through its request
 
-  func readBody(limit: Int) async -> HTTPRequest.BodyResult {
+  /// What can be said of the body without waiting for more of it.
+  func readBodyAtOnce(limit: Int) -> HTTPRequest.BodyResult? {
     bodyAsked = true
-    var step = reader.readBody(limit: limit)
-    if step == .incomplete {
-      enter(.body, until: min(Loop.now + deadlines.body, requestEnd))
-      do throws(Transport.Failure) {
-        if reader.head.expectsContinue, !toldToGoOn {
-          toldToGoOn = true
-          try await transport.write(Self.goOn)
-        }
-        while step == .incomplete {
-          try await receive()
-          step = reader.readBody(limit: limit)
-        }
-      } catch {
-        guard Loop.now < requestEnd, isOnlyLate(error) else { return .lost }
-        step = .refused(MessageRefusal(status: 408, reason: "the request's body took too long"))
-      }
-      enter(.handling, until: requestEnd)
+    switch reader.readBody(limit: limit) {
+    case .incomplete: return nil
+    case .complete: return .complete
+    case .refused(let refusal):
+      server.statistics.refused += 1
+      return .refused(refusal)
     }
-    guard case .refused(let refusal) = step else { return .complete }
-    server.statistics.refused += 1
-    return .refused(refusal)
+  }
+
+  /// Waits for the rest of the body.
+  func readBody(limit: Int) async -> HTTPRequest.BodyResult {
+    enter(.body, until: min(Loop.now + deadlines.body, requestEnd))
+    defer { enter(.handling, until: requestEnd) }
+    do throws(Transport.Failure) {
+      if reader.head.expectsContinue, !toldToGoOn {
+        toldToGoOn = true
+        try await transport.write(Self.goOn)
+      }
+      while true {
+        try await receive()
+        if let result = readBodyAtOnce(limit: limit) { return result }
+      }
+    } catch {
+      guard Loop.now < requestEnd, isOnlyLate(error) else { return .lost }
+      server.statistics.refused += 1
+      return .refused(MessageRefusal(status: 408, reason: "the request's body took too long"))
+    }
   }
 
   private static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
@@ -238,6 +233,10 @@ import EventLoop
   }
 
   private func passed() {
+    if phase == .idle, Loop.now < idleEnd {
+      reader.release()
+      return deadline.set(idleEnd)
+    }
     isTimedOut = true
     transport.descriptor.interrupt()
     // The handler, or whoever streams the answer, has had its time.

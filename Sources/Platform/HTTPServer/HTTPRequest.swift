@@ -69,6 +69,7 @@ public final class HTTPRequest {
   /// Waits for the whole body, `limit` bytes at most. Asks the peer to go on if it waits for that (100 Continue).
   public func readBody(upTo limit: Int) async -> BodyResult {
     guard let connection else { return .lost }
+    if let result = connection.readBodyAtOnce(limit: limit) { return result }
     return await connection.readBody(limit: limit)
   }
 

@@ -17,38 +17,34 @@ final class HTTPResponseWriter {
 
   /// Sends an answer. True if the connection can take another request.
   func send(_ response: HTTPResponse, _ form: Form) async throws(Transport.Failure) -> Bool {
+    let hasContent = ResponseHead.hasContent(response.status)
     switch response.body {
-    case .bytes(let body): try await send(response, body, form)
-    case .stream(let produce): try await send(response, produce, form)
+    case .bytes(let body):
+      begin(response, hasContent ? .length(body.count) : .nothing, form)
+      if hasContent, !form.isHead { out.append(contentsOf: body) }
+      // Most answers leave in one piece; only what does not is worth another call that may wait.
+      let count = try transport.writeAvailable(out, from: 0)
+      if count < out.count { try await transport.write(out, from: count) }
+      if out.capacity > 16_384 { out = [] }
+      return form.keepsAlive
+    case .stream(let produce):
+      var form = form
+      // HTTP/1.0 has no chunks: the end of the connection is the end of the answer.
+      if hasContent, !form.isHTTP11 { form.keepsAlive = false }
+      begin(response, hasContent ? form.isHTTP11 ? .chunked : .close : .nothing, form)
+      try await transport.write(out, from: 0)
+      if hasContent, !form.isHead { try await stream(produce, isChunked: form.isHTTP11) }
+      return form.keepsAlive
     }
   }
 
-  private func send(
-    _ response: HTTPResponse, _ body: [UInt8], _ form: Form
-  ) async throws(Transport.Failure) -> Bool {
-    let hasContent = ResponseHead.hasContent(response.status)
-    begin(response, hasContent ? .length(body.count) : .nothing, form)
-    if hasContent, !form.isHead { out.append(contentsOf: body) }
-    try await transport.write(out)
-    if out.capacity > 16_384 { out = [] }
-    return form.keepsAlive
-  }
-
-  private func send(
-    _ response: HTTPResponse, _ produce: @Loop @Sendable (HTTPBodyWriter) async throws -> Void, _ form: Form
-  ) async throws(Transport.Failure) -> Bool {
-    var form = form
-    let hasContent = ResponseHead.hasContent(response.status)
-    // HTTP/1.0 has no chunks: the end of the connection is the end of the answer.
-    if hasContent, !form.isHTTP11 { form.keepsAlive = false }
-    begin(response, hasContent ? form.isHTTP11 ? .chunked : .close : .nothing, form)
-    try await transport.write(out)
-    guard hasContent, !form.isHead else { return form.keepsAlive }
-    let writer = HTTPBodyWriter(transport, isChunked: form.isHTTP11)
+  private func stream(
+    _ produce: @Loop @Sendable (HTTPBodyWriter) async throws -> Void, isChunked: Bool
+  ) async throws(Transport.Failure) {
+    let writer = HTTPBodyWriter(transport, isChunked: isChunked)
     defer { writer.end() }
     do { try await produce(writer) } catch { throw .closed }
-    if form.isHTTP11 { try await transport.write(Self.lastChunk) }
-    return form.keepsAlive
+    if isChunked { try await transport.write(Self.lastChunk) }
   }
 
   private static let lastChunk = Array("0\r\n\r\n".utf8)

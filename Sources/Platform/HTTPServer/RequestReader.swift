@@ -170,8 +170,8 @@ struct RequestReader: ~Copyable {
     if end == 0, storage.count > Self.initialCapacity { storage = [] }
   }
 
-  /// Gives the buffer back while nothing is expected soon.
+  /// Gives the buffer back if nothing is in it, while nothing is expected soon.
   mutating func release() {
-    if end == 0 { storage = [] }
+    if isEmpty { storage = [] }
   }
 }

@@ -114,9 +114,9 @@ final class Transport {
 
   // MARK: Writing
 
-  /// Writes all of `bytes`, waiting for room where the peer is slow.
-  func write(_ bytes: [UInt8]) async throws(Failure) {
-    var offset = 0
+  /// Writes all of `bytes` from `offset` on, waiting for room where the peer is slow.
+  func write(_ bytes: [UInt8], from offset: Int = 0) async throws(Failure) {
+    var offset = offset
     while offset < bytes.count {
       if descriptor.isInterrupted { throw .interrupted }
       let count = try writeAvailable(bytes, from: offset)
@@ -133,7 +133,7 @@ final class Transport {
   }
 
   /// Writes what the socket takes now, without waiting; 0 if it takes nothing.
-  private func writeAvailable(_ bytes: [UInt8], from offset: Int) throws(Failure) -> Int {
+  func writeAvailable(_ bytes: [UInt8], from offset: Int) throws(Failure) -> Int {
     let outcome = unsafe bytes.withUnsafeBytes { all in
       unsafe writeSome(UnsafeRawBufferPointer(rebasing: all[offset...]))
     }
@@ -172,12 +172,16 @@ final class Transport {
     shutdown(descriptor.number, CInt(SHUT_WR))
   }
 
-  /// Writes past TLS: for the one answer to a peer that never spoke it.
-  func writePlain(_ bytes: [UInt8]) {
-    _ = unsafe bytes.withUnsafeBytes { all in
+  /// Writes past TLS: the one answer to a peer that never spoke it. It fits into the socket of a new connection.
+  func answerPlainHTTP() {
+    _ = unsafe Self.plainAnswer.withUnsafeBytes { all in
       unsafe send(descriptor.number, all.baseAddress, all.count, CInt(MSG_NOSIGNAL))
     }
   }
+
+  private static let plainAnswer = Array(
+    ("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 29\r\nConnection: close\r\n\r\n"
+      + "HTTPS is spoken on this port\n").utf8)
 
   /// Waits for bytes and drops them, without TLS; nil when the peer has closed or the wait is interrupted.
   func discard() async -> Int? {
