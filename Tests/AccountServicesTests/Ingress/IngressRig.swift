@@ -67,8 +67,8 @@ final class IngressRig {
       admin: .loopback(port: 0), sharesPort: false,
       limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
       deadlines: HTTPServerDeadlines(
-        handshake: .seconds(30), head: .seconds(30), body: .seconds(30), idle: .seconds(30), request: .seconds(30)),
-      publishDeadline: .seconds(5), drainDeadline: .seconds(5))
+        handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600), request: .seconds(600)),
+      publishDeadline: .seconds(60), drainDeadline: .seconds(5))
     let registry = MetricsRegistry()
     // A key that is not there is asked for again at once; a source that failed is left alone for longer than any test.
     let keys = AppleKeys(
@@ -84,7 +84,7 @@ final class IngressRig {
       keys: keys, log: log, registry: registry, logger: lines.logger(), now: { Self.now })
     client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(30),
+        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(120),
         maximumConnections: 8, maximumRequests: 64))
   }
 
@@ -119,20 +119,20 @@ final class IngressRig {
   @discardableResult
   func post(_ body: [UInt8], to path: String = path) async throws -> HTTPClientResponse {
     try await client.send(
-      .post(body, to: try url("https", service.address, path), headers: [], within: .seconds(60), maximumBodySize: 4096)
+      .post(body, to: try url("https", service.address, path), headers: [], within: .seconds(300), maximumBodySize: 4096)
     )
   }
 
   /// Asks where notifications are delivered.
   func get(_ path: String) async throws -> HTTPClientResponse {
     try await client.send(
-      .get(try url("https", service.address, path), within: .seconds(60), maximumBodySize: 4096))
+      .get(try url("https", service.address, path), within: .seconds(300), maximumBodySize: 4096))
   }
 
   /// Asks as operators do.
   func administration(_ path: String) async throws -> (status: Int, text: String) {
     let response = try await client.send(
-      .get(try url("http", service.administrationAddress, path), within: .seconds(60), maximumBodySize: 1 << 20))
+      .get(try url("http", service.administrationAddress, path), within: .seconds(300), maximumBodySize: 1 << 20))
     return (response.status, String(decoding: response.body, as: UTF8.self))
   }
 
