@@ -63,6 +63,28 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(3)))
+  func severalProcessesServeOneAddress() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      let shared = ["SIWA_INGRESS_SHARE_PORT": "true"]
+      try await stage.ingress(shared) { first in
+        try await stage.ingress(shared.merging(["SIWA_INGRESS_LISTEN": "\(first.address)"]) { $1 }) { second in
+          #expect(second.address == first.address)
+          #expect(try await first.post(stage.sign().body).status == 200)
+          // Whoever is left takes all of it.
+          let end = try await first.end()
+          #expect(end == .exit(0))
+          for _ in 0..<10 {
+            let response = try await second.post(stage.sign().body)
+            #expect(response.status == 200)
+          }
+        }
+      }
+    }
+    _ = consume cluster
+  }
+
+  @Test(.timeLimit(.minutes(3)))
   func withoutKafkaAppleIsAskedToSendAgain() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -126,7 +148,7 @@ import Testing
       }
       var status = stat()
       #expect(unsafe stat(stage.files.path + "/apple-keys.json", &status) == 0 && status.st_mode & 0o777 == 0o600)
-      // Nobody listens there; the file is believed only for the address that it came from, so that stays as it is.
+      // What was kept is believed only for the address that it came from: so Apple stays there, and fails.
       stage.apple.keysAnswer = .unavailable
       try await stage.ingress { ingress in
         _ = try await ingress.program.line(with: "Apple's keys could not be fetched", "status 503")
