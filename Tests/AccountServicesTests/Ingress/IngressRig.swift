@@ -119,7 +119,8 @@ final class IngressRig {
   @discardableResult
   func post(_ body: [UInt8], to path: String = path) async throws -> HTTPClientResponse {
     try await client.send(
-      .post(body, to: try url("https", service.address, path), headers: [], within: .seconds(300), maximumBodySize: 4096)
+      .post(
+        body, to: try url("https", service.address, path), headers: [], within: .seconds(300), maximumBodySize: 4096)
     )
   }
 
