@@ -118,6 +118,7 @@ import Testing
     second.set(due + .nanoseconds(1))
     third.set(due + .nanoseconds(2))
     await gate.wait()
+    for deadline in [first, second, third] { deadline.invalidate() }
     #expect(calls.filter { $0 == "first" }.count >= 2)
     #expect(!calls.contains("second"))
     #expect(calls.contains("third"))

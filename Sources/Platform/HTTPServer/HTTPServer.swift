@@ -6,7 +6,8 @@ public import EventLoop
 /// large or slow, and calls one async function for each request.
 @Loop
 public final class HTTPServer {
-  /// From a request to its answer. Runs on the loop; requests of one connection are answered one after another.
+  /// From a request to its answer. Runs on the loop; requests of one connection are answered one after another. Its task
+  /// is cancelled when the request has had its time, or the server its patience: then no answer is sent.
   public typealias Handler = @Loop @Sendable (HTTPRequest) async -> HTTPResponse
 
   /// Where it listens, with the real port.
