@@ -114,23 +114,25 @@ import Testing
   @Loop
   @Test func closesItsNumberOnce() throws {
     let (ours, theirs) = try socketPair()
+    let what = OpenFile(ours)
     let descriptor = try Descriptor(owning: ours)
     descriptor.close()
-    #expect(fcntl(ours, F_GETFD) == -1)
-    // The number goes to somebody else, whom a second close must not hit.
+    #expect(OpenFile(ours) != what)
+    // The number goes to somebody else, whom a second close must not hit: to us, unless another test was faster.
     let other = dup(theirs)
-    #expect(other == ours)
     descriptor.close()
-    #expect(fcntl(other, F_GETFD) >= 0)
+    #expect(OpenFile(other) == OpenFile(theirs))
     close(other)
     close(theirs)
   }
 
   @Loop
   @Test func refusesWhatCannotBeWatchedAndClosesIt() throws {
-    let file = unsafe open("/proc/self/status", O_RDONLY)
+    let directory = TemporaryDirectory()
+    let file = unsafe open(directory.write("file", []), O_RDONLY | O_CLOEXEC)
+    let what = OpenFile(file)
     #expect(throws: SystemError(code: EPERM)) { try Descriptor(owning: file) }
-    #expect(fcntl(file, F_GETFD) == -1)
+    #expect(OpenFile(file) != what)
     #expect(throws: SystemError(code: EBADF)) { try Descriptor(owning: -1) }
   }
 
@@ -223,6 +225,19 @@ private func socketPair() throws -> (ours: CInt, theirs: CInt) {
   let kind = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
   try #require(unsafe socketpair(AF_UNIX, kind, 0, &pair) == 0)
   return (pair[0], pair[1])
+}
+
+/// What stands behind a number. The number alone says nothing: once closed, it may at once be another test's.
+private struct OpenFile: Equatable {
+  private let device: dev_t
+  private let inode: ino_t
+
+  /// Nil where the number stands for nothing.
+  init?(_ number: CInt) {
+    var status = stat()
+    guard unsafe fstat(number, &status) == 0 else { return nil }
+    (device, inode) = (status.st_dev, status.st_ino)
+  }
 }
 
 private func pipePair() throws -> (ours: CInt, theirs: CInt) {
