@@ -8,12 +8,13 @@ RUN make release
 
 FROM debian:bookworm-slim
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends ca-certificates curl libcurl4 librdkafka1 libssl3 libyaml-0-2 \
+ && apt-get install --yes --no-install-recommends ca-certificates curl libcurl4 librdkafka1 libsqlite3-0 libssl3 libyaml-0-2 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 10001 --create-home --home-dir /var/lib/siwa --shell /usr/sbin/nologin siwa
 COPY --from=build /siwa/build/ /usr/local/bin/
 USER siwa
-# Apple's keys, so that a restart while Apple is down still verifies.
+# The spool, which holds what was answered 200 and is not on Kafka yet: it must outlive the container. And Apple's keys,
+# so that a restart while Apple is down still verifies.
 VOLUME /var/lib/siwa
 # Whether it is alive, not whether it is ready: a container that waits for Kafka must not be restarted for that.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \

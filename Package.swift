@@ -48,6 +48,7 @@ let package = Package(
     system("CLibcurl", apt: "libcurl4-openssl-dev"),
     system("CLibrdkafka", apt: "librdkafka-dev"),
     system("CLibyaml", apt: "libyaml-dev"),
+    system("CSQLite", apt: "libsqlite3-dev"),
 
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
@@ -58,6 +59,7 @@ let package = Package(
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
     room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
     room("Platform", "JSON", []),
+    room("Platform", "SQLite", ["CSQLite", "EventLoop"]),
 
     // Domain
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
@@ -65,7 +67,10 @@ let package = Package(
       "Domain", "AppleID", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "JSON", "Telemetry"]),
     room(
       "Domain", "AccountServices",
-      ["AccountEvents", "AppleID", "Configuration", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "Telemetry"]),
+      [
+        "AccountEvents", "AppleID", "Configuration", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "SQLite",
+        "Telemetry",
+      ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
 
@@ -114,6 +119,7 @@ let package = Package(
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
+    tests("SQLiteTests", ["CSQLite", "SQLite", "TestSupport"]),
     tests(
       "AppleIDTests",
       [

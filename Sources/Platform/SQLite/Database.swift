@@ -1,0 +1,149 @@
+import CSQLite
+
+/// A connection to a database in a file. Its calls block, and belong on a thread of their own (`BlockingThread`).
+///
+/// What is committed survives the process' death at any moment, and a power failure too: the file is in WAL mode with
+/// `synchronous=FULL`, so a commit returns once its pages are synced. What is deleted is overwritten. The schema is not
+/// trusted beyond what it has to be. Statements are fixed texts, which the type `StaticString` sees to: a value reaches
+/// them by being bound.
+@safe public final class Database {
+  /// What a connection is for.
+  public enum Access: Sendable, Equatable {
+    /// Looks only. The file must be there.
+    case readOnly
+    /// Reads and writes. Where there is no file, one is made that only this user can read, with pages of so many bytes:
+    /// a power of two from 512 to 65,536.
+    case readWrite(pageSize: Int)
+  }
+
+  /// How large the log of pages that are not yet in the file becomes, as long as no reader keeps it from being reused.
+  public static let logSize = 4 << 20
+
+  let handle: OpaquePointer
+
+  /// Opens the database at `path`. Another connection's lock is waited for, for as long as `busyTimeout`.
+  ///
+  /// It is closed with the last reference to it and its statements.
+  public init(_ path: String, _ access: Access, busyTimeout: Duration) throws(SQLiteError) {
+    let file = DatabaseFile(path)
+    let flags: Int32
+    switch access {
+    case .readOnly: flags = SQLITE_OPEN_READONLY
+    case .readWrite:
+      flags = SQLITE_OPEN_READWRITE
+      try file.makeWhereMissing()
+    }
+    var handle: OpaquePointer?
+    // Without a mutex of its own: the type is not Sendable, so it is used by one thread at a time.
+    let result = unsafe sqlite3_open_v2(
+      file.path, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE, nil)
+    guard let handle = unsafe handle else { throw unsafe SQLiteError(result, of: nil) }
+    unsafe self.handle = handle
+    guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
+    try configure(access, busyTimeout)
+    // The directory's entry of the log: an earlier process may have been killed before it was synced.
+    if access != .readOnly { try file.syncDirectory() }
+  }
+
+  deinit {
+    // With the last statement, where there still are some; none of them can be used any more.
+    unsafe sqlite3_close_v2(handle)
+  }
+
+  /// Runs statements that need no values and return no rows.
+  public func execute(_ sql: StaticString) throws(SQLiteError) { try execute(text: sql.description) }
+
+  /// Compiles a statement, for its owner to keep.
+  public func prepare(_ sql: StaticString) throws(SQLiteError) -> Statement { try Statement(sql, in: self) }
+
+  /// Runs `body` in a transaction that may write, and commits it. Whatever is thrown, by `body` or by the commit, nothing
+  /// of it has happened.
+  public func transaction<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
+    // Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
+    try transaction(beginning: "BEGIN IMMEDIATE", body)
+  }
+
+  /// Runs `body` in a transaction in which everything is seen as of one moment.
+  public func snapshot<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
+    try transaction(beginning: "BEGIN", body)
+  }
+
+  /// How many rows the last statement that ended has inserted, changed or deleted.
+  public var changes: Int { Int(unsafe sqlite3_changes64(handle)) }
+
+  /// Reads the whole file and throws `.corrupt` with the first finding where it is damaged. Indices are not compared
+  /// with their tables.
+  public func check() throws(SQLiteError) {
+    let finding: String? = try prepare("PRAGMA quick_check(1)").first { row throws(SQLiteError) in try row.value(0) }
+    if let finding, finding != "ok" { throw SQLiteError(.corrupt, detail: finding) }
+  }
+
+  /// Writes all of the log into the file, and cuts the log to nothing. False where a reader still needs it; that reader
+  /// is not waited for.
+  public func truncateLog() throws(SQLiteError) -> Bool {
+    let timeout = busyTimeout
+    unsafe sqlite3_busy_timeout(handle, 0)
+    defer { unsafe sqlite3_busy_timeout(handle, timeout) }
+    let result = unsafe sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+    if result & 0xff == SQLITE_BUSY { return false }
+    guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
+    return true
+  }
+
+  // MARK: Beneath
+
+  /// In milliseconds.
+  private var busyTimeout: Int32 = 0
+
+  private func configure(_ access: Access, _ timeout: Duration) throws(SQLiteError) {
+    let milliseconds = timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000
+    busyTimeout = Int32(clamping: milliseconds)
+    unsafe sqlite3_busy_timeout(handle, busyTimeout)
+    for (option, value) in [
+      (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
+      (SQLITE_DBCONFIG_DQS_DDL, 0), (SQLITE_DBCONFIG_DQS_DML, 0), (SQLITE_DBCONFIG_ENABLE_FKEY, 1),
+    ] as [(Int32, Int32)] {
+      let result = unsafe csqlite_configure(handle, option, value)
+      guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
+    }
+    // Nothing personal in files of temporary results, nor left in pages that are free.
+    try execute("PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON")
+    guard case .readWrite(let pageSize) = access else { return }
+    // A number of ours; a pragma takes no parameters.
+    try execute(text: "PRAGMA page_size = \(pageSize)")
+    let mode: String? = try prepare("PRAGMA journal_mode = WAL").first { row throws(SQLiteError) in try row.value(0) }
+    guard mode == "wal" else {
+      throw SQLiteError(.cantOpen, detail: "the file system cannot do what the log needs: shared memory")
+    }
+    try execute("PRAGMA synchronous = FULL")
+    let actual: Int64? = try prepare("PRAGMA page_size").first { row throws(SQLiteError) in try row.value(0) }
+    unsafe sqlite3_wal_autocheckpoint(handle, Int32(Self.logSize / Int(max(actual ?? 4096, 512))))
+    try execute(text: "PRAGMA journal_size_limit = \(Self.logSize)")
+  }
+
+  private func execute(text: String) throws(SQLiteError) {
+    let result = unsafe sqlite3_exec(handle, text, nil, nil, nil)
+    guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
+  }
+
+  private func transaction<Value>(
+    beginning: StaticString, _ body: () throws(SQLiteError) -> Value
+  ) throws(SQLiteError) -> Value {
+    try execute(beginning)
+    do throws(SQLiteError) {
+      let value = try body()
+      try execute("COMMIT")
+      return value
+    } catch {
+      // After some failures SQLite has rolled back by itself.
+      guard unsafe sqlite3_get_autocommit(handle) == 0 else { throw error }
+      var error = error
+      do throws(SQLiteError) {
+        try execute("ROLLBACK")
+      } catch let second {
+        error.rollbackFailure = second.description
+      }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import CSQLite
+
+/// What a column can hold and a parameter can be bound to: `Int64`, `String`, `[UInt8]`, and each of them or NULL.
+///
+/// A type of the domain becomes one by being one of these underneath.
+public protocol SQLiteValue {
+  /// Binds the value.
+  func bind(to parameter: borrowing Parameter) throws(SQLiteError)
+  /// Reads a value of exactly this type: SQLite's conversions are never used.
+  init(reading column: borrowing Column) throws(SQLiteError)
+}
+
+extension Int64: SQLiteValue {
+  /// Binds an integer.
+  public func bind(to parameter: borrowing Parameter) throws(SQLiteError) { try parameter.bind(self) }
+  /// Reads an integer.
+  public init(reading column: borrowing Column) throws(SQLiteError) { self = try column.integer() }
+}
+
+extension String: SQLiteValue {
+  /// Binds a text.
+  public func bind(to parameter: borrowing Parameter) throws(SQLiteError) { try parameter.bind(self) }
+  /// Reads a text, which must be UTF-8.
+  public init(reading column: borrowing Column) throws(SQLiteError) { self = try column.text() }
+}
+
+extension [UInt8]: SQLiteValue {
+  /// Binds a blob.
+  public func bind(to parameter: borrowing Parameter) throws(SQLiteError) { try parameter.bind(self) }
+  /// Reads a blob.
+  public init(reading column: borrowing Column) throws(SQLiteError) { self = try column.bytes() }
+}
+
+extension Optional: SQLiteValue where Wrapped: SQLiteValue {
+  /// Binds the value, or NULL.
+  public func bind(to parameter: borrowing Parameter) throws(SQLiteError) {
+    if let self { try self.bind(to: parameter) } else { try parameter.bindNull() }
+  }
+
+  /// Reads a value, or NULL.
+  public init(reading column: borrowing Column) throws(SQLiteError) {
+    self = column.isNull ? nil : try Wrapped(reading: column)
+  }
+}
+
+/// A parameter of a statement, while it is being bound.
+@safe public struct Parameter: ~Copyable {
+  let statement: OpaquePointer
+  let index: Int32
+
+  /// Binds an integer.
+  public func bind(_ value: Int64) throws(SQLiteError) {
+    try check(unsafe sqlite3_bind_int64(statement, index, value))
+  }
+
+  /// Binds a text, as UTF-8.
+  public func bind(_ value: String) throws(SQLiteError) {
+    var value = value
+    let result = value.withUTF8 { utf8 in
+      unsafe utf8.withMemoryRebound(to: CChar.self) { text in
+        unsafe csqlite_bind_text(statement, index, text.baseAddress, UInt64(text.count))
+      }
+    }
+    try check(result)
+  }
+
+  /// Binds a blob.
+  public func bind(_ value: [UInt8]) throws(SQLiteError) {
+    let result = unsafe value.withUnsafeBytes { bytes in
+      unsafe csqlite_bind_bytes(statement, index, bytes.baseAddress, UInt64(bytes.count))
+    }
+    try check(result)
+  }
+
+  /// Binds NULL.
+  public func bindNull() throws(SQLiteError) { try check(unsafe sqlite3_bind_null(statement, index)) }
+
+  private func check(_ result: Int32) throws(SQLiteError) {
+    if result != SQLITE_OK { throw unsafe SQLiteError(result, of: sqlite3_db_handle(statement)) }
+  }
+}
+
+/// A column of the row that a statement stands on.
+@safe public struct Column: ~Copyable {
+  let statement: OpaquePointer
+  let index: Int32
+
+  /// Whether it holds NULL.
+  public var isNull: Bool { unsafe sqlite3_column_type(statement, index) == SQLITE_NULL }
+
+  /// The integer that it holds.
+  public func integer() throws(SQLiteError) -> Int64 {
+    try expect(SQLITE_INTEGER, "an integer")
+    return unsafe sqlite3_column_int64(statement, index)
+  }
+
+  /// The text that it holds.
+  public func text() throws(SQLiteError) -> String {
+    try expect(SQLITE_TEXT, "a text")
+    let start = unsafe sqlite3_column_text(statement, index)
+    let bytes = unsafe UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, index)))
+    guard let text = unsafe String(validating: bytes, as: UTF8.self) else {
+      throw SQLiteError(.unexpectedValue, detail: "column \(index): the text is not UTF-8")
+    }
+    return text
+  }
+
+  /// The blob that it holds.
+  public func bytes() throws(SQLiteError) -> [UInt8] {
+    try expect(SQLITE_BLOB, "a blob")
+    let start = unsafe sqlite3_column_blob(statement, index)
+    return unsafe [UInt8](
+      UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, index))))
+  }
+
+  private func expect(_ type: Int32, _ name: String) throws(SQLiteError) {
+    guard unsafe index >= 0 && index < sqlite3_column_count(statement) else {
+      throw SQLiteError(.unexpectedValue, detail: "there is no column \(index)")
+    }
+    guard unsafe sqlite3_column_type(statement, index) == type else {
+      throw SQLiteError(.unexpectedValue, detail: "column \(index) does not hold \(name)")
+    }
+  }
+}

@@ -1,0 +1,6 @@
+import SQLite
+import TestSupport
+import Testing
+
+@Suite struct DatabaseTests {
+}
