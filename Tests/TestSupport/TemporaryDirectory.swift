@@ -12,16 +12,21 @@ public final class TemporaryDirectory {
     path = unsafe String(cString: name)
   }
 
-  deinit {
-    // Flat: the tests put files into it, and nothing else.
+  deinit { Self.remove(path) }
+
+  private static func remove(_ path: String) {
+    var names: [String] = []
     if let directory = unsafe opendir(path) {
       while let entry = unsafe readdir(directory) {
-        let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-          unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        unsafe unlink("\(path)/\(name)")
+        names.append(
+          unsafe withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+          })
       }
       unsafe closedir(directory)
+    }
+    for name in names where name != "." && name != ".." {
+      if unsafe unlink("\(path)/\(name)") != 0 { remove("\(path)/\(name)") }
     }
     unsafe rmdir(path)
   }

@@ -52,7 +52,7 @@ final class Rehearsal {
     ingress = try await IngressService(
       try Self.configuration(
         kafka: kafka, tls: tls, keysURL: appleServer.keysURL, keysFile: folder.file("apple-keys.json"),
-        trustedCA: folder.file("certificate.pem")),
+        spool: folder.file("spool"), trustedCA: folder.file("certificate.pem")),
       registry: MetricsRegistry(), logger: Logger(level: .warning, format: .text))
     guard let receiver = HTTPClientURL("https://localhost:\(ingress.address.port)\(Self.path)") else {
       preconditionFailure("an address of our own")
@@ -135,7 +135,8 @@ extension Rehearsal {
 
   /// What siwa-ingress would read from its file: trust anchors and addresses differ from production, nothing else.
   private static func configuration(
-    kafka: KafkaSettings, tls: TLSServerConfiguration, keysURL: String, keysFile: String, trustedCA: String
+    kafka: KafkaSettings, tls: TLSServerConfiguration, keysURL: String, keysFile: String, spool: String,
+    trustedCA: String
   ) throws -> IngressConfiguration {
     guard let client = ClientID(audience), let team = TeamID(team), let keysURL = HTTPClientURL(keysURL) else {
       preconditionFailure("our own constants")
@@ -152,7 +153,8 @@ extension Rehearsal {
           head: 16_384, fields: 100, body: 65_536, connections: 256, connectionsPerAddress: 256),
         deadlines: HTTPServerDeadlines(
           handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(30)),
-        publishDeadline: .seconds(10), drainDeadline: patience),
+        spool: SpoolSettings(directory: spool, size: 64 << 20, after: .seconds(1)), publishDeadline: .seconds(10),
+        drainDeadline: patience),
       log: LogSettings(level: .warning, format: .text))
   }
 }

@@ -14,10 +14,7 @@ struct ScratchFolder: ~Copyable {
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  deinit {
-    for name in names { unsafe unlink("\(path)/\(name)") }
-    unsafe rmdir(path)
-  }
+  deinit { Self.remove(path) }
 
   /// The path of a file in the folder.
   func file(_ name: String) -> String { "\(path)/\(name)" }
@@ -27,7 +24,12 @@ struct ScratchFolder: ~Copyable {
     try PrivateFile.write(text, to: file(name))
   }
 
-  private var names: [String] {
+  private static func remove(_ folder: String) {
+    for name in names(in: folder) where unsafe unlink("\(folder)/\(name)") != 0 { remove("\(folder)/\(name)") }
+    unsafe rmdir(folder)
+  }
+
+  private static func names(in path: String) -> [String] {
     guard let folder = unsafe opendir(path) else { return [] }
     defer { unsafe closedir(folder) }
     var names: [String] = []

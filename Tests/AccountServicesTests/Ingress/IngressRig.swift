@@ -68,6 +68,7 @@ final class IngressRig {
       limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
       deadlines: HTTPServerDeadlines(
         handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600), request: .seconds(600)),
+      spool: SpoolSettings(directory: files.path + "/spool", size: 1 << 20, after: .seconds(60)),
       publishDeadline: .seconds(60), drainDeadline: .seconds(5))
     let registry = MetricsRegistry()
     // A key that is not there is asked for again at once; a source that failed is left alone for longer than any test.

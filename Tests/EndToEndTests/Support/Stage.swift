@@ -61,7 +61,7 @@ final class Stage {
     [
       "SIWA_CONFIG": Repository.root + "/deploy/siwa.yaml",
       "SIWA_APPLE_KEYS": appleServer.keysURL, "SIWA_APPLE_TRUSTED_CA": certificate.path,
-      "SIWA_APPLE_KEYS_FILE": files.path + "/apple-keys.json",
+      "SIWA_APPLE_KEYS_FILE": files.path + "/apple-keys.json", "SIWA_INGRESS_SPOOL_DIRECTORY": files.path + "/spool",
       "SIWA_KAFKA_BOOTSTRAP_SERVERS": brokers, "SIWA_KAFKA_SECURITY_PROTOCOL": "plaintext",
       "SIWA_INGRESS_CERTIFICATE": certificate.path, "SIWA_INGRESS_PRIVATE_KEY": certificate.key,
       "SIWA_INGRESS_LISTEN": "127.0.0.1:0", "SIWA_INGRESS_ADMIN": "127.0.0.1:0", "SIWA_LOG_LEVEL": "debug",
@@ -77,6 +77,7 @@ final class Stage {
       limits: HTTPServerLimits(head: 8192, fields: 64, body: 16_384, connections: 64, connectionsPerAddress: 64),
       deadlines: HTTPServerDeadlines(
         handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(90)),
+      spool: SpoolSettings(directory: files.path + "/spool", size: 64 << 20, after: .seconds(30)),
       publishDeadline: .seconds(60), drainDeadline: .seconds(30))
   }
 

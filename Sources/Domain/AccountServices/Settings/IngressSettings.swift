@@ -19,6 +19,8 @@ package struct IngressSettings: Configurable, Equatable {
   package var limits: HTTPServerLimits
   /// How long peers may take.
   package var deadlines: HTTPServerDeadlines
+  /// Where notifications wait that the broker does not take in time.
+  package var spool: SpoolSettings
   /// How long the broker may take to acknowledge a notification.
   package var publishDeadline: Duration
   /// How long what was accepted may take to be answered once we are told to end.
@@ -27,10 +29,11 @@ package struct IngressSettings: Configurable, Equatable {
   /// Everything said, nothing assumed.
   package init(
     listen: SocketAddress, path: String, tls: TLSServerConfiguration, admin: SocketAddress, sharesPort: Bool,
-    limits: HTTPServerLimits, deadlines: HTTPServerDeadlines, publishDeadline: Duration, drainDeadline: Duration
+    limits: HTTPServerLimits, deadlines: HTTPServerDeadlines, spool: SpoolSettings, publishDeadline: Duration,
+    drainDeadline: Duration
   ) {
     (self.listen, self.path, self.tls, self.admin, self.sharesPort) = (listen, path, tls, admin, sharesPort)
-    (self.limits, self.deadlines) = (limits, deadlines)
+    (self.limits, self.deadlines, self.spool) = (limits, deadlines, spool)
     (self.publishDeadline, self.drainDeadline) = (publishDeadline, drainDeadline)
   }
 
@@ -52,12 +55,16 @@ package struct IngressSettings: Configurable, Equatable {
       "Whether several processes of one host listen on ingress.listen (SO_REUSEPORT); each needs its own admin.")
     limits = HTTPServerLimits(readingIngress: &settings)
     deadlines = HTTPServerDeadlines(readingIngress: &settings)
+    spool = SpoolSettings(reading: &settings)
     publishDeadline = settings.read(
       "ingress.deadlines.publish", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
       "How long the broker may take to acknowledge a notification; beyond it: 503.")
     drainDeadline = settings.read(
       "ingress.deadlines.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long answering what was accepted may take after SIGTERM.")
+    if spool.after >= deadlines.request {
+      settings.refuse("ingress.spool.after", "expected less than ingress.deadlines.request")
+    }
     if publishDeadline >= deadlines.request {
       settings.refuse("ingress.deadlines.publish", "expected less than ingress.deadlines.request")
     }
