@@ -12,6 +12,11 @@ public struct EventRecord: Sendable, Hashable {
   /// The attributes of CloudEvents, and what is ours beside them.
   public let headers: [Header]
 
+  /// A record that was made before: one that was kept on its way.
+  package init(topic: Topic, key: [UInt8]?, value: [UInt8], headers: [Header]) {
+    (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
+  }
+
   /// A header of a record.
   public struct Header: Sendable, Hashable {
     /// ASCII, in lower case.

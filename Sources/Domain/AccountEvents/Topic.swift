@@ -8,6 +8,9 @@ public struct Topic: Sendable, Hashable, CustomStringConvertible {
   /// What Apple signed and we do not understand, until someone decides.
   public static let quarantine = Topic(name: "apple.account-events.quarantine.v1")
 
+  /// The topic of that name.
+  package init(name: String) { self.name = name }
+
   /// The name in Kafka.
   public var description: String { name }
 }

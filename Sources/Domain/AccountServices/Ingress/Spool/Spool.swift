@@ -1,0 +1,215 @@
+package import AccountEvents
+package import EventLoop
+package import Telemetry
+
+/// A durable queue of records in a directory: what was answered 200 before Kafka acknowledged it.
+///
+/// It is written in groups: what is asked for while a transaction is under way goes together into the next one, and all
+/// of it waits for one sync. What `insert` has returned for survives the process and the power, until `remove`. One
+/// process at a time has the directory.
+@Loop
+package final class Spool {
+  /// How long the disk is left alone after a transaction failed, where nothing but removals waits for it.
+  private static let pause = Duration.milliseconds(500)
+
+  /// How many records it holds.
+  package var depth: Int { content.records }
+  /// How many bytes of its limit they take.
+  package var bytes: Int { content.bytes }
+  /// Since when the oldest of them has been here; nil where there is none.
+  package var oldest: Timestamp? { content.oldest }
+
+  private let directory: String
+  private let limit: Int
+  private let keeper: SpoolKeeper
+  private let now: @Sendable () -> Timestamp
+  private let metrics: SpoolMetrics
+  private let logger: Logger
+  private var content: SpoolFile.Content
+  /// The last number that was given.
+  private var sequence: Int64
+  /// What the records take that have a number and are not written yet.
+  private var pledged = 0
+  private var waiting = SpoolGroup()
+  private var committing: Task<Void, Never>?
+  private let retry = Deadline()
+  private var isFailing = false
+  /// Whether the file and its log may hold what is gone.
+  private var hasRemains = true
+  private var isClosed = false
+
+  /// Opens the spool in `directory`, or makes it. `limit` is how many bytes it may hold.
+  package static func open(
+    directory: String, limit: Int, now: @escaping @Sendable () -> Timestamp, registry: MetricsRegistry, logger: Logger
+  ) async throws(SpoolError) -> Spool {
+    let keeper = SpoolKeeper()
+    let content: SpoolFile.Content
+    do throws(SpoolError) {
+      content = try await keeper.open(directory)
+    } catch {
+      await keeper.close()
+      throw error
+    }
+    let spool = Spool(directory, limit, keeper, content, now, SpoolMetrics(registry), logger)
+    SpoolMetrics.add(spool, to: registry)
+    spool.startCommitting()
+    return spool
+  }
+
+  private init(
+    _ directory: String, _ limit: Int, _ keeper: SpoolKeeper, _ content: SpoolFile.Content,
+    _ now: @escaping @Sendable () -> Timestamp, _ metrics: SpoolMetrics, _ logger: Logger
+  ) {
+    (self.directory, self.limit, self.keeper, self.content) = (directory, limit, keeper, content)
+    (self.now, self.metrics, self.logger, sequence) = (now, metrics, logger, content.lastSequence)
+    retry.onPass { [weak self] in self?.startCommitting() }
+  }
+
+  /// Puts the record behind all others, and returns its number once it would survive a power failure. Records get their
+  /// numbers in the order of the calls.
+  ///
+  /// Throws `.full` where it would hold more than it may, or the disk is full. The record is not in the spool then.
+  package func insert(_ record: EventRecord) async throws(SpoolError) -> Int64 {
+    let size = SpooledRecord.size(of: record)
+    // All of it in one piece: a task that does not prefer the loop's executor gives way before it.
+    let outcome: Result<Int64, SpoolError> = await withCheckedContinuation { waiter in
+      if isClosed { return waiter.resume(returning: .failure(closed)) }
+      guard content.bytes + pledged + size <= limit else {
+        metrics.failures[.full].increment()
+        return waiter.resume(returning: .failure(SpoolError(.full, directory, "it holds as much as it may")))
+      }
+      sequence += 1
+      pledged += size
+      waiting.inserts.append((SpooledRecord(sequence: sequence, record: record, since: now()), waiter))
+      startCommitting()
+    }
+    return try outcome.get()
+  }
+
+  /// Takes a record out, and returns once that would survive a power failure. While the disk refuses, it is asked again
+  /// and again; it is given up only where the spool is closed meanwhile.
+  package func remove(_ sequence: Int64) async {
+    await withCheckedContinuation { waiter in
+      if isClosed { return waiter.resume() }
+      waiting.removals.append((sequence, waiter))
+      startCommitting()
+    }
+  }
+
+  /// The records behind a place, oldest first, `limit` at most; from the beginning with 0.
+  package func read(after sequence: Int64, limit: Int) async throws(SpoolError) -> [SpooledRecord] {
+    guard !isClosed else { throw closed }
+    return try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
+  }
+
+  /// How many records of each key it holds. Reads all of it: for the start.
+  package func heldKeys() async throws(SpoolError) -> [(key: [UInt8]?, count: Int)] {
+    guard !isClosed else { throw closed }
+    return try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
+  }
+
+  /// Finishes what was begun, and lets go of the directory. Removals that the disk refuses are given up.
+  package func close() async {
+    guard !isClosed else { return }
+    isClosed = true
+    retry.invalidate()
+    startCommitting()
+    await committing?.value
+    await keeper.close()
+  }
+
+  // MARK: Beneath
+
+  /// How long the oldest record has been here.
+  var ageOfOldest: Duration { content.oldest.map { max(now() - $0, .zero) } ?? .zero }
+
+  private var closed: SpoolError { SpoolError(.closed, directory, "it was closed") }
+
+  /// What a read came to.
+  private func told<Value>(_ result: Result<Value, SpoolError>) throws(SpoolError) -> Value {
+    if case .failure = result { metrics.failures[.read].increment() }
+    return try result.get()
+  }
+
+  private func startCommitting() {
+    guard committing == nil, !waiting.isEmpty || shallShrink else { return }
+    committing = Task(executorPreference: Loop.executor) { await self.commitAll() }
+  }
+
+  /// Commits group after group until nothing waits, or until what waits can only be tried again later.
+  private func commitAll() async {
+    var goesOn = true
+    while goesOn, !waiting.isEmpty || shallShrink {
+      goesOn = waiting.isEmpty ? await shrink() : await commitWaiting()
+    }
+    committing = nil
+    if !goesOn, !isClosed { retry.set(.now + Self.pause) }
+  }
+
+  /// Commits all that waits. False where the disk has refused removals, and nothing else waits.
+  private func commitWaiting() async -> Bool {
+    let group = waiting
+    waiting = SpoolGroup()
+    var failure = await commit(group.changes)
+    for insert in group.inserts {
+      pledged -= insert.record.size
+      insert.waiter.resume(returning: failure.map { .failure($0) } ?? .success(insert.record.sequence))
+    }
+    if group.removals.isEmpty { return true }
+    // A disk without room for records may still have some for removals, which make room.
+    if failure != nil, !group.inserts.isEmpty {
+      failure = await commit(SpoolFile.Changes(inserts: [], removals: group.changes.removals))
+    }
+    if failure != nil, !isClosed {
+      waiting.removals = group.removals + waiting.removals
+      return !waiting.inserts.isEmpty
+    }
+    for removal in group.removals { removal.waiter.resume() }
+    return true
+  }
+
+  /// Makes the changes durable, or says why not.
+  private func commit(_ changes: SpoolFile.Changes) async -> SpoolError? {
+    switch await keeper.run({ file throws(SpoolError) in try file.commit(changes) }) {
+    case .success(let after):
+      metrics.commits.increment()
+      metrics.inserts.increment(by: UInt64(changes.inserts.count))
+      metrics.removals.increment(by: UInt64(content.records + changes.inserts.count - after.records))
+      (content, hasRemains) = (after, true)
+      note(nil)
+      return nil
+    case .failure(let failure):
+      metrics.failures[failure.code == .full ? .full : .write].increment()
+      note(failure)
+      return failure
+    }
+  }
+
+  /// Whether nothing is held, and traces of what was are.
+  private var shallShrink: Bool { hasRemains && content.records == 0 }
+
+  /// Gives space and traces back. False where that is not possible now.
+  private func shrink() async -> Bool {
+    switch await keeper.run({ file throws(SpoolError) in try file.shrink() }) {
+    case .success(let isDone):
+      hasRemains = !isDone
+      return isDone
+    case .failure(let failure):
+      metrics.failures[.write].increment()
+      note(failure)
+      return false
+    }
+  }
+
+  /// Says when writing begins to fail, and when it works again.
+  private func note(_ failure: SpoolError?) {
+    let wasFailing = isFailing
+    isFailing = failure != nil
+    if let failure, !wasFailing {
+      logger.warning(
+        "the spool cannot be written", ["spool.directory": .string(directory), "cause": .describing(failure)])
+    } else if wasFailing, failure == nil {
+      logger.notice("the spool can be written again", ["spool.directory": .string(directory)])
+    }
+  }
+}

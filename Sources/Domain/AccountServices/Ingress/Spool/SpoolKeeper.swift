@@ -1,0 +1,41 @@
+import EventLoop
+import Synchronization
+
+/// The spool's thread, and the file that is used on it alone.
+final class SpoolKeeper: Sendable {
+  private let thread = BlockingThread(named: "spool")
+  /// The lock is never waited for: one thread takes it.
+  private let file = Mutex<SpoolFile?>(nil)
+
+  /// Opens the file.
+  func open(_ directory: String) async throws(SpoolError) -> SpoolFile.Content {
+    let result = await thread.run { [self] in
+      Result { () throws(SpoolError) in
+        try file.withLock { file throws(SpoolError) in
+          let opened = try SpoolFile(in: directory)
+          file = opened
+          return opened.content
+        }
+      }
+    }
+    return try result.get()
+  }
+
+  /// Runs `work` with the file, which must be open.
+  func run<Value: Sendable>(
+    _ work: @escaping @Sendable (SpoolFile) throws(SpoolError) -> Value
+  ) async -> Result<Value, SpoolError> {
+    await thread.run { [self] in
+      file.withLock { file in
+        guard let file else { preconditionFailure("the spool is not open") }
+        return Result { () throws(SpoolError) in try work(file) }
+      }
+    }
+  }
+
+  /// Closes the file, and lets go of the directory.
+  func close() async {
+    await thread.run { [self] in file.withLock { $0 = nil } }
+    thread.close()
+  }
+}

@@ -1,0 +1,112 @@
+import AccountEvents
+import SQLite
+
+/// The form of the spool's database.
+enum SpoolSchema {
+  /// Seven records of an account event fit a page; in pages of 4096 bytes each would waste the half of one.
+  static let pageSize = 16_384
+  /// Only readers are in anyone's way, for a moment: the directory is one process' own.
+  static let busyTimeout = Duration.seconds(5)
+  /// The number of the form, which the file carries. Another form gets another number, and the step to it stands here.
+  static let version: Int64 = 1
+
+  /// Opens the database in `directory`, or makes it. What is there is checked as a whole: a damaged file is never taken
+  /// for an empty one.
+  static func open(_ directory: String) throws(SpoolError) -> Database {
+    let (database, found, isNew) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+      let database = try Database(
+        "\(directory)/\(SpoolDirectory.database)", .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
+      let tables = try database.prepare("SELECT count(*) FROM sqlite_schema").first { row throws(SQLiteError) in
+        try row.value(0, as: Int64.self)
+      }
+      return (database, try Self.version(of: database), tables == 0)
+    }
+    if !isNew { try expect(found, directory) }
+    try SpoolError.translating(directory) { () throws(SQLiteError) in
+      if isNew { try makeTables(in: database) } else { try database.check() }
+    }
+    return database
+  }
+
+  /// Opens the database in `directory` to look at it, whether a process has the spool at the moment or not.
+  static func look(into directory: String) throws(SpoolError) -> Database {
+    let (database, found) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+      let database = try Database("\(directory)/\(SpoolDirectory.database)", .readOnly, busyTimeout: busyTimeout)
+      return (database, try Self.version(of: database))
+    }
+    try expect(found, directory)
+    return database
+  }
+
+  /// Counts what is there.
+  static func content(of database: Database) throws(SQLiteError) -> SpoolFile.Content {
+    let counted = try database.prepare(
+      "SELECT count(*), coalesce(sum(size), 0), coalesce(max(sequence), 0) FROM record"
+    )
+    .first { row throws(SQLiteError) in
+      SpoolFile.Content(
+        records: Int(try row.value(0, as: Int64.self)), bytes: Int(try row.value(1, as: Int64.self)), oldest: nil,
+        lastSequence: try row.value(2))
+    }
+    var content = counted ?? SpoolFile.Content()
+    let since = try database.prepare("SELECT since FROM record ORDER BY sequence LIMIT 1").first {
+      row throws(SQLiteError) in try row.value(0, as: Int64.self)
+    }
+    content.oldest = since.flatMap(Timestamp.init(milliseconds:))
+    return content
+  }
+
+  private static func version(of database: Database) throws(SQLiteError) -> Int64 {
+    try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in try row.value(0) } ?? 0
+  }
+
+  private static func makeTables(in database: Database) throws(SQLiteError) {
+    try database.transaction { () throws(SQLiteError) in
+      try database.execute(
+        """
+        CREATE TABLE record (
+          sequence INTEGER PRIMARY KEY CHECK (sequence > 0),
+          since INTEGER NOT NULL,  -- milliseconds since 1970
+          size INTEGER NOT NULL CHECK (size > 0),  -- what it counts against the spool's limit
+          topic TEXT NOT NULL,
+          key BLOB,
+          headers BLOB NOT NULL,  -- each name and value after its length, four bytes
+          value BLOB NOT NULL
+        ) STRICT;
+        PRAGMA user_version = 1;
+        """)
+    }
+  }
+
+  private static func expect(_ found: Int64, _ directory: String) throws(SpoolError) {
+    guard found <= version else {
+      throw SpoolError(
+        .newerVersion, directory,
+        "\(SpoolDirectory.database) is of version \(found), and this program knows \(version) at most")
+    }
+    guard found == version else {
+      throw SpoolError(.damaged, directory, "\(SpoolDirectory.database) is not a spool")
+    }
+  }
+}
+
+extension SpoolError {
+  /// Runs what uses the database, and says what its failure means for the spool in `directory`.
+  static func translating<Value>(
+    _ directory: String, _ body: () throws(SQLiteError) -> Value
+  ) throws(SpoolError) -> Value {
+    do throws(SQLiteError) { return try body() } catch { throw SpoolError(error, directory) }
+  }
+
+  /// What an error of the database means for the spool.
+  private init(_ error: SQLiteError, _ directory: String) {
+    let code: Code =
+      switch error.code {
+      case .full: .full
+      case .corrupt, .notADatabase, .unexpectedValue: .damaged
+      case .cantOpen, .readOnly: .unusableDirectory
+      case .busy, .ioError, .constraint, .schema, .outOfMemory, .other: .failed
+      }
+    self.init(code, directory, "\(SpoolDirectory.database): \(error)")
+  }
+}
