@@ -89,7 +89,8 @@ let package = Package(
       "AccountServicesTests",
       [
         "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration", "Cryptography",
-        "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry", "TestSupport",
+        "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
+        "durable-writer",
       ]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
@@ -102,6 +103,10 @@ let package = Package(
       name: "TestSupport",
       dependencies: ["CLinux", "COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
+    // What is killed while it writes.
+    .executableTarget(
+      name: "durable-writer", dependencies: ["AccountEvents", "AccountServices", "EventLoop", "SQLite", "Telemetry"],
+      path: "Tests/DurableWriter", swiftSettings: strict),
     // The built programs: they lie beside the tests.
     tests(
       "EndToEndTests",
@@ -119,7 +124,7 @@ let package = Package(
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
-    tests("SQLiteTests", ["CSQLite", "SQLite", "TestSupport"]),
+    tests("SQLiteTests", ["CSQLite", "EventLoop", "SQLite", "TestSupport", "durable-writer"]),
     tests(
       "AppleIDTests",
       [

@@ -1,0 +1,91 @@
+import AccountEvents
+import AccountServices
+import EventLoop
+import Glibc
+import SQLite
+import Telemetry
+
+/// Writes until it is killed, and says on its standard output what it was promised to be durable.
+///
+///     durable-writer database FILE FIRST     inserted N        in transactions of its own, from FIRST on
+///     durable-writer spool DIRECTORY FIRST   inserted N, removing N, removed N
+@main
+struct DurableWriter {
+  static func main() {
+    let words = CommandLine.arguments
+    guard words.count == 4, let first = Int(words[3]) else { exit(2) }
+    switch words[1] {
+    case "database": write(into: words[2], from: first)
+    case "spool": exit(Loop.run { await fill(words[2], from: first) })
+    default: exit(2)
+    }
+  }
+
+  private static func write(into file: String, from first: Int) {
+    do {
+      let database = try Database(file, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      try database.execute("CREATE TABLE IF NOT EXISTS number (value INTEGER PRIMARY KEY, half TEXT NOT NULL) STRICT")
+      let insertion = try database.prepare("INSERT INTO number (value, half) VALUES (?, ?)")
+      for number in first... {
+        // Two rows that belong together.
+        try database.transaction { () throws(SQLiteError) in
+          try insertion.run(Int64(number), "first")
+          try insertion.run(Int64(-number), "second")
+        }
+        say("inserted \(number)")
+      }
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  /// Eight at a time, so that there are groups; of every three records one is taken out again.
+  @Loop
+  private static func fill(_ directory: String, from first: Int) async -> Int32 {
+    do {
+      let spool = try await Spool.open(
+        directory: directory, limit: 1 << 30, now: { .now }, registry: MetricsRegistry(),
+        logger: Logger(level: .info, format: .text))
+      say("opened \(spool.depth)")
+      await withTaskGroup { group in
+        for lane in 0..<8 {
+          group.addTask(executorPreference: Loop.executor) { await fill(spool, lane, from: first) }
+        }
+      }
+    } catch {
+      complain("\(error)")
+    }
+    return 1
+  }
+
+  @Loop
+  private static func fill(_ spool: Spool, _ lane: Int, from first: Int) async {
+    for number in stride(from: first + lane, to: first + 1_000_000, by: 8) {
+      let record = EventRecord(
+        topic: .accountEvents, key: Array("lane/\(lane)".utf8),
+        value: Array(repeating: UInt8(ascii: "v"), count: number % 3000),
+        headers: [EventRecord.Header(name: "ce_id", value: Array("event-\(number)".utf8))])
+      do throws(SpoolError) {
+        let sequence = try await spool.insert(record)
+        say("inserted \(number)")
+        guard number % 3 == 0 else { continue }
+        say("removing \(number)")
+        await spool.remove(sequence)
+        say("removed \(number)")
+      } catch {
+        complain("\(error)")
+      }
+    }
+  }
+
+  private static func say(_ line: String) {
+    let bytes = Array("\(line)\n".utf8)
+    if unsafe Glibc.write(STDOUT_FILENO, bytes, bytes.count) != bytes.count { _exit(1) }
+  }
+
+  private static func complain(_ line: String) {
+    let bytes = Array("\(line)\n".utf8)
+    _ = unsafe Glibc.write(STDERR_FILENO, bytes, bytes.count)
+    _exit(1)
+  }
+}
