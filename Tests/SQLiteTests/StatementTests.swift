@@ -31,7 +31,8 @@ import Testing
   @Test func largeValuesComeBackAsTheyWere() throws {
     let (text, bytes) = (String(repeating: "x", count: 1_000_000), [UInt8](repeating: 7, count: 1_000_000))
     let isSame = try database().prepare("SELECT ?, ?").first(text, bytes) { row throws(SQLiteError) in
-      try row.value(0) == text && row.value(1) == bytes
+      let (sameText, sameBytes): (String, [UInt8]) = (try row.value(0), try row.value(1))
+      return sameText == text && sameBytes == bytes
     }
     #expect(isSame == true)
   }
