@@ -1,4 +1,6 @@
 import AccountEvents
+import EventLoop
+import Glibc
 import SQLite
 
 /// The form of the spool's database.
@@ -30,6 +32,13 @@ enum SpoolSchema {
 
   /// Opens the database in `directory` to look at it, whether a process has the spool at the moment or not.
   static func look(into directory: String) throws(SpoolError) -> Database {
+    // SQLite would only say that it cannot open it.
+    guard unsafe access("\(directory)/\(SpoolDirectory.database)", R_OK) == 0 else {
+      let cause = SystemError.current
+      throw cause.code == ENOENT
+        ? SpoolError(.missing, directory, "there is none")
+        : SpoolError(.unusableDirectory, directory, "\(SpoolDirectory.database): \(cause)")
+    }
     let (database, found) = try SpoolError.translating(directory) { () throws(SQLiteError) in
       let database = try Database("\(directory)/\(SpoolDirectory.database)", .readOnly, busyTimeout: busyTimeout)
       return (database, try Self.version(of: database))
