@@ -71,3 +71,17 @@ extension EventRecord {
   /// The number that `SpoolRig.record` was given.
   var number: Int? { Int(String(decoding: headers[0].value, as: UTF8.self).dropFirst("event-".count)) }
 }
+
+extension Spool {
+  /// What inserting the record comes to.
+  func outcome(of record: EventRecord) async -> Result<Int64, SpoolError> {
+    do throws(SpoolError) { return .success(try await insert(record)) } catch { return .failure(error) }
+  }
+}
+
+extension Result where Failure == SpoolError {
+  /// Why it failed.
+  var error: SpoolError? {
+    if case .failure(let error) = self { error } else { nil }
+  }
+}

@@ -32,4 +32,113 @@ import Testing
       #expect(spool.depth == 3 && spool.oldest?.milliseconds == SpoolRig.start + 1000)
     }
   }
+
+  @Test(.timeLimit(.minutes(2)))
+  func refusesWhatItHasNoRoomFor() async throws {
+    let size = try await rig.open { spool in
+      await spool.remove(try await spool.insert(SpoolRig.record(0)))
+      _ = try await spool.insert(SpoolRig.record(0))
+      return spool.bytes
+    }
+    try await rig.open(limit: 3 * size) { spool in
+      // All at once: what is promised counts, and not only what is written.
+      let outcomes = await inserted(1...5, into: spool)
+      #expect(outcomes.map { $0.error?.code } == [nil, nil, .full, .full, .full])
+      #expect(outcomes[4].error?.description == "the spool in \(rig.directory): it holds as much as it may")
+      #expect(spool.depth == 3 && spool.bytes == 3 * size)
+      #expect(rig.metric(#"siwa_spool_failures_total{cause="full"}"#) == "3")
+      for record in try await spool.read(after: 0, limit: 1) { await spool.remove(record.sequence) }
+      _ = try await spool.insert(SpoolRig.record(6))
+      #expect(try await spool.read(after: 0, limit: 10).map(\.record.number) == [1, 2, 6])
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func isTheSameAfterItWasOpenedAgain() async throws {
+    let (sequences, bytes) = try await rig.open { spool in
+      var sequences: [Int64] = []
+      for number in 1...3 { sequences.append(try await spool.insert(SpoolRig.record(number, size: 5000))) }
+      await spool.remove(sequences[0])
+      return (sequences, spool.bytes)
+    }
+    rig.advance(by: .seconds(60))
+    try await rig.open { spool in
+      #expect(spool.depth == 2 && spool.bytes == bytes && spool.oldest?.milliseconds == SpoolRig.start)
+      let records = try await spool.read(after: 0, limit: 10)
+      #expect(records.map(\.sequence) == Array(sequences[1...]))
+      let next = try await spool.insert(SpoolRig.record(4))
+      #expect(next > sequences[2])
+      #expect(rig.metric("siwa_spool_oldest_age_seconds") == "60")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func writesTogetherWhatComesTogether() async throws {
+    try await rig.open { spool in
+      let outcomes = await inserted(1...200, into: spool)
+      let sequences = try outcomes.map { try $0.get() }
+      #expect(sequences == sequences.sorted())
+      #expect(try await spool.read(after: 0, limit: 1000).map(\.record.number) == Array(1...200))
+      let commits = try #require(rig.metric("siwa_spool_commits_total").flatMap { Int($0) })
+      #expect(1...3 ~= commits, "200 records in \(commits) transactions")
+      await withTaskGroup { group in
+        for sequence in sequences {
+          group.addTask(executorPreference: Loop.executor) { await spool.remove(sequence) }
+        }
+      }
+      let all = try #require(rig.metric("siwa_spool_commits_total").flatMap { Int($0) })
+      #expect(1...3 ~= all - commits, "200 removals in \(all - commits) transactions")
+      #expect(spool.depth == 0 && spool.bytes == 0)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func tellsWhoseRecordsItHolds() async throws {
+    try await rig.open { spool in
+      for (number, person) in ["ada", "bob", nil, "ada", nil].enumerated() {
+        _ = try await spool.insert(SpoolRig.record(number, of: person))
+      }
+      let keys = try await spool.heldKeys().map { ($0.key.map { String(decoding: $0, as: UTF8.self) }, $0.count) }
+      #expect(keys.map(\.0) == [nil, "A1B2C3D4E5/ada", "A1B2C3D4E5/bob"] && keys.map(\.1) == [2, 2, 1])
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func saysHowMuchItHolds() async throws {
+    try await rig.open { spool in
+      _ = await inserted(1...3, into: spool)
+      await spool.remove(1)
+      rig.advance(by: .milliseconds(2500))
+      #expect(rig.metric("siwa_spool_records") == "2" && rig.metric("siwa_spool_bytes") == "\(spool.bytes)")
+      #expect(rig.metric("siwa_spool_oldest_age_seconds") == "2.5")
+      #expect(rig.metric("siwa_spool_inserts_total") == "3" && rig.metric("siwa_spool_removals_total") == "1")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func whatIsClosedTakesNothing() async throws {
+    let spool = try await rig.open { spool in
+      // What was asked for before is done.
+      async let outcomes = inserted(1...10, into: spool)
+      await Loop.nextTurn()
+      await spool.close()
+      for outcome in await outcomes { #expect(outcome.error.map { $0.code == .closed } ?? true) }
+      return spool
+    }
+    #expect(await inserted(1...1, into: spool).map { $0.error?.code } == [.closed])
+    await spool.remove(1)
+    await #expect(throws: SpoolError.self) { try await spool.read(after: 0, limit: 1) }
+  }
+
+  /// Inserts records at the same time, in their order.
+  private func inserted(_ numbers: ClosedRange<Int>, into spool: Spool) async -> [Result<Int64, SpoolError>] {
+    await withTaskGroup(of: (Int, Result<Int64, SpoolError>).self) { group in
+      for number in numbers {
+        group.addTask(executorPreference: Loop.executor) { (number, await spool.outcome(of: SpoolRig.record(number))) }
+      }
+      var outcomes: [(Int, Result<Int64, SpoolError>)] = []
+      while let outcome = await group.next() { outcomes.append(outcome) }
+      return outcomes.sorted { $0.0 < $1.0 }.map(\.1)
+    }
+  }
 }

@@ -21,7 +21,7 @@ package final class Spool {
 
   private let directory: String
   private let limit: Int
-  private let keeper: SpoolKeeper
+  let keeper: SpoolKeeper
   private let now: @Sendable () -> Timestamp
   private let metrics: SpoolMetrics
   private let logger: Logger

@@ -22,7 +22,7 @@ final class SpoolFile {
   private(set) var content = Content()
   private let path: String
   private let lock: SpoolDirectory
-  private let database: Database
+  let database: Database
   private let insertion: Statement
   private let removal: Statement
   private let reading: Statement

@@ -1,0 +1,113 @@
+import EventLoop
+import Glibc
+import SQLite
+import TestSupport
+import Testing
+
+@testable import AccountServices
+
+/// The directory and the files of a spool: whose they are, and what is in them.
+@Loop @Suite(.serialized) struct SpoolDirectoryTests {
+  private let rig = SpoolRig()
+
+  private func mode(of name: String) -> mode_t {
+    var status = stat()
+    return unsafe stat("\(rig.files.path)/\(name)", &status) == 0 ? status.st_mode & 0o777 : 0
+  }
+
+  private func size(of name: String) -> Int {
+    var status = stat()
+    return unsafe stat("\(rig.directory)/\(name)", &status) == 0 ? Int(status.st_size) : -1
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func nobodyElseReadsIt() async throws {
+    try await rig.open { spool in
+      _ = try await spool.insert(SpoolRig.record(1))
+      #expect(mode(of: "spool") == 0o700)
+      for name in ["spool.sqlite", "spool.sqlite-wal", "spool.sqlite-shm", "lock"] {
+        #expect(mode(of: "spool/\(name)") == 0o600, "\(name)")
+      }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func oneAtATimeHasIt() async throws {
+    try await rig.open { spool in
+      _ = try await spool.insert(SpoolRig.record(1))
+      let refusal = try await rig.refusal()
+      #expect(refusal?.code == .inUse)
+      #expect(
+        refusal?.description
+          == "the spool in \(rig.directory): another process has it; each process needs a directory of its own")
+      _ = try await spool.insert(SpoolRig.record(2))
+    }
+    try await rig.open { #expect($0.depth == 2) }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aDirectoryThatOthersWriteToIsNotUsed() async throws {
+    #expect(try await rig.refusal(rig.files.path + "/no/where")?.code == .unusableDirectory)
+    #expect(try await rig.refusal(rig.files.write("file", ""))?.code == .unusableDirectory)
+    #expect(unsafe mkdir(rig.directory, 0o700) == 0 && chmod(rig.directory, 0o777) == 0)
+    #expect(try await rig.refusal()?.code == .unusableDirectory)
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func whatIsNoSpoolIsLeftAlone() async throws {
+    #expect(unsafe mkdir(rig.directory, 0o700) == 0)
+    _ = rig.files.write("spool/spool.sqlite", String(repeating: "garbage", count: 1000))
+    let refusal = try await rig.refusal()
+    #expect(refusal?.code == .damaged && refusal?.description.contains("\(rig.directory): spool.sqlite: ") == true)
+    #expect(size(of: "spool.sqlite") == 7000)
+
+    #expect(unsafe unlink(rig.directory + "/spool.sqlite") == 0)
+    do {
+      let other = try Database(rig.directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .zero)
+      try other.execute("CREATE TABLE other (value INTEGER) STRICT")
+    }
+    #expect(try await rig.refusal()?.detail == "spool.sqlite is not a spool")
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aLaterVersionIsLeftAlone() async throws {
+    try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
+    do {
+      let later = try Database(rig.directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .zero)
+      try later.execute("PRAGMA user_version = 2")
+    }
+    let refusal = try await rig.refusal()
+    #expect(refusal?.code == .newerVersion)
+    #expect(refusal?.detail == "spool.sqlite is of version 2, and this program knows 1 at most")
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func damageIsSeenAtTheStart() async throws {
+    try await rig.open { spool in
+      for number in 1...50 { _ = try await spool.insert(SpoolRig.record(number, size: 3000)) }
+    }
+    let descriptor = unsafe open(rig.directory + "/spool.sqlite", O_WRONLY)
+    let noise = [UInt8](repeating: 0xff, count: 64)
+    #expect(unsafe pwrite(descriptor, noise, noise.count, 4 * 16_384) == noise.count)
+    close(descriptor)
+    let refusal = try await rig.refusal()
+    #expect(refusal?.code == .damaged && refusal?.detail.hasPrefix("spool.sqlite: corrupt: ") == true)
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func nothingLingersOnceItIsEmpty() async throws {
+    try await rig.open { spool in
+      for number in 1...100 { _ = try await spool.insert(SpoolRig.record(number, of: "lingering", size: 10_000)) }
+      #expect(size(of: "spool.sqlite") + size(of: "spool.sqlite-wal") > 1_000_000)
+      for record in try await spool.read(after: 0, limit: 1000) { await spool.remove(record.sequence) }
+      try await until { size(of: "spool.sqlite-wal") == 0 }
+      #expect(size(of: "spool.sqlite") <= 3 * 16_384)
+      // Read by another process: closing a descriptor of the file here would take SQLite's locks away.
+      let outcome = try await RunningProgram.finish(
+        path: "/usr/bin/grep", ["-c", "lingering", rig.directory + "/spool.sqlite"])
+      #expect(outcome.output == "0\n")
+      _ = try await spool.insert(SpoolRig.record(7))
+      #expect(spool.depth == 1)
+    }
+  }
+}

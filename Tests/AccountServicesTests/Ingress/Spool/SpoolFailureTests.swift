@@ -1,0 +1,115 @@
+import EventLoop
+import SQLite
+import TestSupport
+import Testing
+
+@testable import AccountServices
+
+/// A disk that refuses, and a process that is killed.
+@Loop @Suite(.serialized) struct SpoolFailureTests {
+  private let rig = SpoolRig()
+
+  /// Changes how the database behaves, under the spool's feet.
+  private func execute(_ sql: StaticString, on spool: Spool) async throws {
+    try await spool.keeper.run { file throws(SpoolError) in
+      try SpoolError.translating("") { () throws(SQLiteError) in try file.database.execute(sql) }
+    }.get()
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aFullDiskRefusesRecordsAndLetsThemGo() async throws {
+    try await rig.open { spool in
+      try await execute("PRAGMA max_page_count = 12", on: spool)
+      var sequences: [Int64] = []
+      var refusal: SpoolError?
+      while refusal == nil, sequences.count < 1000 {
+        do throws(SpoolError) {
+          sequences.append(try await spool.insert(SpoolRig.record(sequences.count, size: 10_000)))
+        } catch {
+          refusal = error
+        }
+      }
+      #expect(refusal?.code == .full && !sequences.isEmpty)
+      #expect(spool.depth == sequences.count)
+      #expect(try await spool.read(after: 0, limit: 1000).map(\.sequence) == sequences)
+      // In one group with what there is no room for.
+      async let refused = spool.outcome(of: SpoolRig.record(9999, size: 100_000))
+      async let removed: Void = spool.remove(sequences[0])
+      await removed
+      #expect(await refused.error?.code == .full)
+      #expect(spool.depth == sequences.count - 1)
+      for sequence in sequences { await spool.remove(sequence) }
+      _ = try await spool.insert(SpoolRig.record(1, size: 10_000))
+      #expect(try await spool.read(after: 0, limit: 10).map(\.record.number) == [1])
+      #expect(rig.log.lines.count { $0.contains("the spool cannot be written") } >= 1)
+      #expect(rig.log.lines.last?.contains("the spool can be written again") == true)
+    }
+    try await rig.open { #expect($0.depth == 1) }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aRemovalIsTriedUntilTheDiskTakesIt() async throws {
+    try await rig.open { spool in
+      let sequence = try await spool.insert(SpoolRig.record(1))
+      try await execute("PRAGMA query_only = ON", on: spool)
+      async let removal: Void = spool.remove(sequence)
+      let failures = #"siwa_spool_failures_total{cause="write"}"#
+      try await until { rig.metric(failures).flatMap { Int($0) } ?? 0 >= 2 }
+      await #expect(throws: SpoolError.self) { try await spool.insert(SpoolRig.record(2)) }
+      #expect(spool.depth == 1)
+      try await execute("PRAGMA query_only = OFF", on: spool)
+      await removal
+      #expect(spool.depth == 0)
+      #expect(rig.log.lines.count { $0.contains("cannot be written") } == 1, "once, and not with every attempt")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aRemovalThatTheDiskRefusesDoesNotHinderTheEnd() async throws {
+    try await rig.open { spool in
+      let sequence = try await spool.insert(SpoolRig.record(1))
+      try await execute("PRAGMA query_only = ON", on: spool)
+      async let removal: Void = spool.remove(sequence)
+      try await until { rig.log.lines.contains { $0.contains("cannot be written") } }
+      await spool.close()
+      await removal
+    }
+    try await rig.open { #expect($0.depth == 1) }
+  }
+
+  /// The program says what was promised; twenty times it is killed in the middle of it.
+  @Test(.timeLimit(.minutes(5)))
+  func whatWasPromisedSurvivesTheProcess() async throws {
+    var random = SeededRandom()
+    var (inserted, removing, removed): (Set<Int>, Set<Int>, Set<Int>) = ([], [], [])
+    for round in 0..<20 {
+      let words = ["spool", rig.directory, "\(round * 1_000_000)"]
+      try await RunningProgram.run("durable-writer", words) { writer in
+        _ = try await writer.outputLine(with: "inserted \(round * 1_000_000 + Int.random(in: 0...400, using: &random))")
+        await writer.kill()
+        #expect(writer.errors == "")
+        for line in writer.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+          let parts = line.split(separator: " ")
+          let number = try #require(Int(parts[1]))
+          switch parts[0] {
+          case "inserted": inserted.insert(number)
+          case "removing": removing.insert(number)
+          case "removed": removed.insert(number)
+          default: break
+          }
+        }
+      }
+    }
+    try await rig.open { spool in
+      let numbers = try await spool.read(after: 0, limit: .max).compactMap(\.record.number)
+      #expect(numbers.count == spool.depth && Set(numbers).count == numbers.count)
+      #expect(inserted.count > 100 && removed.count > 20)
+      #expect(inserted.subtracting(removing).isSubset(of: numbers), "seed \(random.seed): promised and lost")
+      #expect(removed.isDisjoint(with: numbers), "seed \(random.seed): removed and there")
+      for lane in 0..<8 {
+        let ofLane = numbers.filter { $0 % 8 == lane }
+        #expect(ofLane == ofLane.sorted(), "seed \(random.seed): out of order")
+      }
+    }
+  }
+}
