@@ -9,6 +9,7 @@ import Telemetry
 ///
 ///     durable-writer database FILE FIRST     inserted N        in transactions of its own, from FIRST on
 ///     durable-writer spool DIRECTORY FIRST   inserted N, removing N, removed N
+///     durable-writer full DIRECTORY 0        refused CODE, emptied N, inserted again; for a disk of a few megabytes
 @main
 struct DurableWriter {
   static func main() {
@@ -17,8 +18,47 @@ struct DurableWriter {
     switch words[1] {
     case "database": write(into: words[2], from: first)
     case "spool": exit(Loop.run { await fill(words[2], from: first) })
+    case "full": exit(Loop.run { await useUp(words[2]) })
     default: exit(2)
     }
+  }
+
+  /// Fills the disk, empties the spool, and fills it again.
+  @Loop
+  private static func useUp(_ directory: String) async -> Int32 {
+    do {
+      let spool = try await Spool.open(
+        directory: directory, limit: 1 << 30, now: { .now }, registry: MetricsRegistry(),
+        logger: Logger(level: .error, format: .text))
+      for round in 0..<3 {
+        do throws(SpoolError) {
+          while true { _ = try await spool.insert(record(round, size: 10_000)) }
+        } catch {
+          say("refused \(error.code) with \(spool.depth)")
+        }
+        // Not even a byte is left.
+        let balloon = unsafe open("\(directory)/balloon", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        let air = [UInt8](repeating: 1, count: 512)
+        while unsafe Glibc.write(balloon, air, air.count) > 0 {}
+        for spooled in try await spool.read(after: 0, limit: .max) { await spool.remove(spooled.sequence) }
+        say("emptied \(spool.depth)")
+        close(balloon)
+        unsafe unlink("\(directory)/balloon")
+        _ = try await spool.insert(record(round, size: 10_000))
+        say("inserted again")
+      }
+      await spool.close()
+      return 0
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  private static func record(_ number: Int, size: Int) -> EventRecord {
+    EventRecord(
+      topic: .accountEvents, key: Array("lane/\(number % 8)".utf8),
+      value: Array(repeating: UInt8(ascii: "v"), count: size),
+      headers: [EventRecord.Header(name: "ce_id", value: Array("event-\(number)".utf8))])
   }
 
   private static func write(into file: String, from first: Int) {
@@ -61,12 +101,8 @@ struct DurableWriter {
   @Loop
   private static func fill(_ spool: Spool, _ lane: Int, from first: Int) async {
     for number in stride(from: first + lane, to: first + 1_000_000, by: 8) {
-      let record = EventRecord(
-        topic: .accountEvents, key: Array("lane/\(lane)".utf8),
-        value: Array(repeating: UInt8(ascii: "v"), count: number % 3000),
-        headers: [EventRecord.Header(name: "ce_id", value: Array("event-\(number)".utf8))])
       do throws(SpoolError) {
-        let sequence = try await spool.insert(record)
+        let sequence = try await spool.insert(record(number, size: number % 3000))
         say("inserted \(number)")
         guard number % 3 == 0 else { continue }
         say("removing \(number)")
@@ -83,7 +119,7 @@ struct DurableWriter {
     if unsafe Glibc.write(STDOUT_FILENO, bytes, bytes.count) != bytes.count { _exit(1) }
   }
 
-  private static func complain(_ line: String) {
+  private static func complain(_ line: String) -> Never {
     let bytes = Array("\(line)\n".utf8)
     _ = unsafe Glibc.write(STDERR_FILENO, bytes, bytes.count)
     _exit(1)

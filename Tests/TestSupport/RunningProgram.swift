@@ -38,8 +38,11 @@ public final class RunningProgram {
     _ name: String, _ arguments: [String], _ environment: [String: String] = [:],
     _ body: @Loop (RunningProgram) async throws -> Value
   ) async throws -> Value {
-    try await run(path: "\(folder)/\(name)", arguments, environment, body)
+    try await run(path: path(of: name), arguments, environment, body)
   }
+
+  /// Where one of our programs lies: beside the tests.
+  public nonisolated static func path(of name: String) -> String { "\(folder)/\(name)" }
 
   /// Runs `body` with the program at `path`, or on the path of the system, then kills it if it still runs.
   public static func run<Value>(
@@ -175,7 +178,7 @@ public final class RunningProgram {
   }()
 
   /// Where the tests' own executable lies, and ours beside it.
-  private static let folder: String = {
+  private nonisolated static let folder: String = {
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = unsafe readlink("/proc/self/exe", &path, path.count)
     let text = String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// What went wrong with a database.
 public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -51,8 +52,12 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   init(_ result: Int32, of connection: OpaquePointer?) {
     // Without a connection there are the general words about the code alone.
     let words = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) } ?? sqlite3_errstr(result)
+    // SQLite knows one word for a full disk only: not that a quota or the size of a file is used up.
+    let isFull = unsafe connection.map { unsafe [EDQUOT, EFBIG, ENOSPC].contains(sqlite3_system_errno($0)) } ?? false
+    let code = Code(result)
     self.init(
-      Code(result), extendedCode: result, detail: unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)")
+      code == .ioError && isFull ? .full : code, extendedCode: result,
+      detail: unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)")
   }
 
   /// The code and the words.

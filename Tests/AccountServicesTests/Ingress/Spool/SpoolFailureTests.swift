@@ -47,6 +47,29 @@ import Testing
     try await rig.open { #expect($0.depth == 1) }
   }
 
+  /// On a disk of its own, which the system makes for a moment where it lets us.
+  @Test(.timeLimit(.minutes(3)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
+  func aFullDiskCanBeDrained() async throws {
+    let writer = RunningProgram.path(of: "durable-writer")
+    let outcome = try await RunningProgram.finish(
+      path: "/usr/bin/unshare",
+      Self.namespace + ["mount -t tmpfs -o size=24m tmpfs $0 && exec $1 full $0/spool 0", rig.files.path, writer])
+    #expect(outcome.end == .exit(0), "\(outcome)")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(lines.count == 9, "\(outcome)")
+    for round in 0..<lines.count / 3 {
+      #expect(lines[3 * round].hasPrefix("refused full with "))
+      #expect(lines[3 * round + 1...3 * round + 2] == ["emptied 0", "inserted again"])
+    }
+  }
+
+  private static let namespace = ["--user", "--map-root-user", "--mount", "/bin/sh", "-c"]
+
+  private static func hasNamespaces() async throws -> Bool {
+    let words = namespace + ["mount -t tmpfs tmpfs /mnt"]
+    return try await RunningProgram.finish(path: "/usr/bin/unshare", words).end == .exit(0)
+  }
+
   @Test(.timeLimit(.minutes(2)))
   func aRemovalIsTriedUntilTheDiskTakesIt() async throws {
     try await rig.open { spool in

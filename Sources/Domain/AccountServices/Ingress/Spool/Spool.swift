@@ -146,10 +146,9 @@ package final class Spool {
     if !goesOn, !isClosed { retry.set(.now + Self.pause) }
   }
 
-  /// Commits all that waits. False where the disk has refused removals, and nothing else waits.
+  /// Commits the first of what waits. False where the disk has refused removals, and nothing else waits.
   private func commitWaiting() async -> Bool {
-    let group = waiting
-    waiting = SpoolGroup()
+    let group = waiting.takeSome()
     var failure = await commit(group.changes)
     for insert in group.inserts {
       pledged -= insert.record.size

@@ -1,4 +1,5 @@
 import AccountEvents
+import EventLoop
 import SQLite
 
 /// The spool's database. Its calls block: they are made on the spool's thread.
@@ -22,6 +23,7 @@ final class SpoolFile {
   private(set) var content = Content()
   private let path: String
   private let lock: SpoolDirectory
+  private var reserve: SpoolReserve
   let database: Database
   private let insertion: Statement
   private let removal: Statement
@@ -32,6 +34,11 @@ final class SpoolFile {
   init(in directory: String) throws(SpoolError) {
     path = directory
     lock = try SpoolDirectory(taking: directory)
+    do throws(SystemError) {
+      reserve = try SpoolReserve("\(directory)/reserve")
+    } catch {
+      throw SpoolError(.unusableDirectory, directory, "reserve: \(error)")
+    }
     let database = try SpoolSchema.open(directory)
     self.database = database
     (insertion, removal, reading, oldest, content) = try SpoolError.translating(directory) { () throws(SQLiteError) in
@@ -51,20 +58,37 @@ final class SpoolFile {
 
   /// Makes the changes durable, all of them or none.
   func commit(_ changes: Changes) throws(SpoolError) -> Content {
+    if !changes.inserts.isEmpty {
+      reserve.take()
+      guard reserve.isThere else { throw SpoolError(.full, path, "the disk is full") }
+    }
+    do throws(SpoolError) {
+      return try write(changes)
+    } catch {
+      guard error.code == .full, changes.inserts.isEmpty else { throw error }
+      reserve.giveUp()
+      // What the log holds goes into the file, and the log begins anew.
+      _ = try SpoolError.translating(path) { () throws(SQLiteError) in try database.truncateLog() }
+      return try write(changes)
+    }
+  }
+
+  private func write(_ changes: Changes) throws(SpoolError) -> Content {
     var after = content
     try SpoolError.translating(path) { () throws(SQLiteError) in
       try database.transaction { () throws(SQLiteError) in
-        for spooled in changes.inserts {
-          try insert(spooled)
-          after.records += 1
-          after.bytes += spooled.size
-          after.lastSequence = max(after.lastSequence, spooled.sequence)
-        }
+        // What goes makes room for what comes.
         for sequence in changes.removals {
           let size: Int64? = try removal.first(sequence) { row throws(SQLiteError) in try row.value(0) }
           guard let size else { continue }
           after.records -= 1
           after.bytes -= Int(size)
+        }
+        for spooled in changes.inserts {
+          try insert(spooled)
+          after.records += 1
+          after.bytes += spooled.size
+          after.lastSequence = max(after.lastSequence, spooled.sequence)
         }
         let since = try oldest.first { row throws(SQLiteError) in try row.value(0, as: Int64.self) }
         after.oldest = since.flatMap(Timestamp.init(milliseconds:))

@@ -10,6 +10,23 @@ struct SpoolGroup {
 
   var isEmpty: Bool { inserts.isEmpty && removals.isEmpty }
 
+  /// Takes out what goes into one transaction, in its order: so much that it is worth its sync, and so little that the
+  /// database's log stays small.
+  mutating func takeSome() -> SpoolGroup {
+    var (count, size) = (0, 0)
+    while count < min(inserts.count, Self.most), size < Self.mostBytes {
+      size += inserts[count].record.size
+      count += 1
+    }
+    let taken = SpoolGroup(inserts: Array(inserts.prefix(count)), removals: Array(removals.prefix(Self.most)))
+    inserts.removeFirst(taken.inserts.count)
+    removals.removeFirst(taken.removals.count)
+    return taken
+  }
+
+  private static let most = 256
+  private static let mostBytes = 1 << 20
+
   var changes: SpoolFile.Changes {
     SpoolFile.Changes(inserts: inserts.map(\.record), removals: removals.map(\.sequence))
   }
