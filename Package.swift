@@ -150,5 +150,6 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("load", linking: ["ssl", "crypto"]),
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
+    benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
   ]
 }
