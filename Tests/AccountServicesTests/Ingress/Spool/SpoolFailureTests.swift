@@ -123,7 +123,10 @@ import Testing
         }
       }
     }
+    let report = try SpoolReport(lookingInto: rig.directory, listing: 0)
+    #expect(report.records >= inserted.count - removing.count, "nobody has opened it since the last kill")
     try await rig.open { spool in
+      #expect(spool.depth == report.records)
       let numbers = try await spool.read(after: 0, limit: .max).compactMap(\.record.number)
       #expect(numbers.count == spool.depth && Set(numbers).count == numbers.count)
       #expect(inserted.count > 100 && removed.count > 20)

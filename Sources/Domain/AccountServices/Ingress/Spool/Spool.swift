@@ -42,14 +42,8 @@ package final class Spool {
   package static func open(
     directory: String, limit: Int, now: @escaping @Sendable () -> Timestamp, registry: MetricsRegistry, logger: Logger
   ) async throws(SpoolError) -> Spool {
-    let keeper = SpoolKeeper()
-    let content: SpoolFile.Content
-    do throws(SpoolError) {
-      content = try await keeper.open(directory)
-    } catch {
-      await keeper.close()
-      throw error
-    }
+    let keeper = SpoolKeeper(directory)
+    let content = try await keeper.open()
     let spool = Spool(directory, limit, keeper, content, now, SpoolMetrics(registry), logger)
     SpoolMetrics.add(spool, to: registry)
     spool.startCommitting()
@@ -68,12 +62,13 @@ package final class Spool {
   /// Puts the record behind all others, and returns its number once it would survive a power failure. Records get their
   /// numbers in the order of the calls.
   ///
-  /// Throws `.full` where it would hold more than it may, or the disk is full. The record is not in the spool then.
+  /// Throws `.full` where it would hold more than it may, or the disk is full. A record whose insertion failed is not in
+  /// the spool; only where the sync itself failed, and the process died before the next one, may it come back.
   package func insert(_ record: EventRecord) async throws(SpoolError) -> Int64 {
     let size = SpooledRecord.size(of: record)
     // All of it in one piece: a task that does not prefer the loop's executor gives way before it.
     let outcome: Result<Int64, SpoolError> = await withCheckedContinuation { waiter in
-      if isClosed { return waiter.resume(returning: .failure(closed)) }
+      if isClosed { return waiter.resume(returning: .failure(SpoolError(.closed, directory, "it was closed"))) }
       guard content.bytes + pledged + size <= limit else {
         metrics.failures[.full].increment()
         return waiter.resume(returning: .failure(SpoolError(.full, directory, "it holds as much as it may")))
@@ -98,14 +93,12 @@ package final class Spool {
 
   /// The records behind a place, oldest first, `limit` at most; from the beginning with 0.
   package func read(after sequence: Int64, limit: Int) async throws(SpoolError) -> [SpooledRecord] {
-    guard !isClosed else { throw closed }
-    return try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
+    try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
   }
 
   /// How many records of each key it holds. Reads all of it: for the start.
   package func heldKeys() async throws(SpoolError) -> [(key: [UInt8]?, count: Int)] {
-    guard !isClosed else { throw closed }
-    return try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
+    try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
   }
 
   /// Finishes what was begun, and lets go of the directory. Removals that the disk refuses are given up.
@@ -122,8 +115,6 @@ package final class Spool {
 
   /// How long the oldest record has been here.
   var ageOfOldest: Duration { content.oldest.map { max(now() - $0, .zero) } ?? .zero }
-
-  private var closed: SpoolError { SpoolError(.closed, directory, "it was closed") }
 
   /// What a read came to.
   private func told<Value>(_ result: Result<Value, SpoolError>) throws(SpoolError) -> Value {
