@@ -9,8 +9,9 @@ package import Telemetry
 /// process at a time has the directory.
 @Loop
 package final class Spool {
-  /// How long the disk is left alone after a transaction failed, where nothing but removals waits for it.
-  private static let pause = Duration.milliseconds(500)
+  /// How long the disk is left alone after it refused removals, and how long nothing is held before space is given back:
+  /// a record that only comes and goes must not cost that too.
+  private static let patience = Duration.milliseconds(500)
 
   /// How many records it holds.
   package var depth: Int { content.records }
@@ -31,8 +32,8 @@ package final class Spool {
   /// What the records take that have a number and are not written yet.
   private var pledged = 0
   private var waiting = SpoolGroup()
-  private var committing: Task<Void, Never>?
-  private let retry = Deadline()
+  private var working: Task<Void, Never>?
+  private let pause = Deadline()
   private var isFailing = false
   /// Whether the file and its log may hold what is gone.
   private var hasRemains = true
@@ -46,7 +47,7 @@ package final class Spool {
     let content = try await keeper.open()
     let spool = Spool(directory, limit, keeper, content, now, SpoolMetrics(registry), logger)
     SpoolMetrics.add(spool, to: registry)
-    spool.startCommitting()
+    spool.startWorking(afterPause: true)
     return spool
   }
 
@@ -56,7 +57,7 @@ package final class Spool {
   ) {
     (self.directory, self.limit, self.keeper, self.content) = (directory, limit, keeper, content)
     (self.now, self.metrics, self.logger, sequence) = (now, metrics, logger, content.lastSequence)
-    retry.onPass { [weak self] in self?.startCommitting() }
+    pause.onPass { [weak self] in self?.startWorking(afterPause: true) }
   }
 
   /// Puts the record behind all others, and returns its number once it would survive a power failure. Records get their
@@ -76,7 +77,7 @@ package final class Spool {
       sequence += 1
       pledged += size
       waiting.inserts.append((SpooledRecord(sequence: sequence, record: record, since: now()), waiter))
-      startCommitting()
+      startWorking()
     }
     return try outcome.get()
   }
@@ -87,7 +88,7 @@ package final class Spool {
     await withCheckedContinuation { waiter in
       if isClosed { return waiter.resume() }
       waiting.removals.append((sequence, waiter))
-      startCommitting()
+      startWorking()
     }
   }
 
@@ -105,9 +106,10 @@ package final class Spool {
   package func close() async {
     guard !isClosed else { return }
     isClosed = true
-    retry.invalidate()
-    startCommitting()
-    await committing?.value
+    pause.invalidate()
+    await working?.value
+    startWorking(afterPause: true)
+    await working?.value
     await keeper.close()
   }
 
@@ -122,19 +124,24 @@ package final class Spool {
     return try result.get()
   }
 
-  private func startCommitting() {
-    guard committing == nil, !waiting.isEmpty || shallShrink else { return }
-    committing = Task(executorPreference: Loop.executor) { await self.commitAll() }
+  private func startWorking(afterPause: Bool = false) {
+    guard working == nil, !waiting.isEmpty || afterPause && shallShrink else { return }
+    working = Task(executorPreference: Loop.executor) { await self.work(afterPause) }
   }
 
   /// Commits group after group until nothing waits, or until what waits can only be tried again later.
-  private func commitAll() async {
-    var goesOn = true
-    while goesOn, !waiting.isEmpty || shallShrink {
-      goesOn = waiting.isEmpty ? await shrink() : await commitWaiting()
+  private func work(_ isAfterPause: Bool) async {
+    var (goesOn, mayShrink) = (true, isAfterPause)
+    while goesOn, !waiting.isEmpty || mayShrink && shallShrink {
+      if waiting.isEmpty {
+        await shrink()
+        mayShrink = false
+      } else {
+        goesOn = await commitWaiting()
+      }
     }
-    committing = nil
-    if !goesOn, !isClosed { retry.set(.now + Self.pause) }
+    working = nil
+    if !isClosed, !waiting.isEmpty || shallShrink { pause.set(.now + Self.patience) }
   }
 
   /// Commits the first of what waits. False where the disk has refused removals, and nothing else waits.
@@ -178,16 +185,13 @@ package final class Spool {
   /// Whether nothing is held, and traces of what was are.
   private var shallShrink: Bool { hasRemains && content.records == 0 }
 
-  /// Gives space and traces back. False where that is not possible now.
-  private func shrink() async -> Bool {
+  /// Gives space and traces back, unless a reader is in the way now.
+  private func shrink() async {
     switch await keeper.run({ file throws(SpoolError) in try file.shrink() }) {
-    case .success(let isDone):
-      hasRemains = !isDone
-      return isDone
+    case .success(let isDone): hasRemains = !isDone
     case .failure(let failure):
       metrics.failures[.write].increment()
       note(failure)
-      return false
     }
   }
 

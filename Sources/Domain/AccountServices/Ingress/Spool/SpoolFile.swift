@@ -60,7 +60,9 @@ final class SpoolFile {
   func commit(_ changes: Changes) throws(SpoolError) -> Content {
     if !changes.inserts.isEmpty {
       reserve.take()
-      guard reserve.isThere else { throw SpoolError(.full, path, "the disk is full") }
+      if !reserve.isThere, try freeBytes() < SpoolReserve.size {
+        throw SpoolError(.full, path, "the disk is full")
+      }
     }
     do throws(SpoolError) {
       return try write(changes)
@@ -127,6 +129,16 @@ final class SpoolFile {
       // Copies what there is, which is nothing.
       try database.execute("VACUUM")
       return try database.truncateLog()
+    }
+  }
+
+  /// What the file has of room in itself, where records have gone.
+  private func freeBytes() throws(SpoolError) -> Int {
+    try SpoolError.translating(path) { () throws(SQLiteError) in
+      let pages = try database.prepare("PRAGMA freelist_count").first { row throws(SQLiteError) in
+        try row.value(0, as: Int64.self)
+      }
+      return Int(pages ?? 0) * SpoolSchema.pageSize
     }
   }
 

@@ -5,11 +5,11 @@ import SQLite
 /// Room on the disk that is kept for the day on which there is none.
 ///
 /// Taking a record out makes room, but needs some first: in the database's log, and where the log is written into the
-/// file. On a full disk the reserve is given up for that, and nothing new is taken in until it is there again. So a
-/// spool that has filled its disk by itself can still be drained.
+/// file. On a full disk the reserve is given up for that, and nothing new is taken in until it is there again, or as much
+/// room in the file itself. So a spool that has filled its disk by itself can still be drained.
 struct SpoolReserve: ~Copyable {
   /// What the log can hold, with all that one transaction adds to it, and as much again.
-  private static let size = 2 * Database.logSize
+  static let size = 2 * Database.logSize
 
   private let descriptor: CInt
   private(set) var isThere = false
