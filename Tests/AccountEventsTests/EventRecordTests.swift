@@ -42,7 +42,7 @@ import Testing
         expected[String(header.name.dropFirst(3))] = String(decoding: header.value, as: UTF8.self)
       }
       expected["time"] = String(
-        (record.topic == .quarantine ? Examples.issuedAt : Examples.occurredAt).milliseconds)
+        (record.topic == .accountEvents ? Examples.occurredAt : Examples.issuedAt).milliseconds)
       #expect(attributes == expected)
       let data = try #require(event["data"] as? NSDictionary)
       #expect(data == (try JSONSerialization.jsonObject(with: Data(record.value)) as? NSDictionary))

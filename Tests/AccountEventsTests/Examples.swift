@@ -15,6 +15,16 @@ enum Examples {
   /// Of the form of a notification, and none.
   static let jws = [UInt8]("eyJraWQiOiJmaDZCczhDIiwiYWxnIjoiUlMyNTYifQ.e30.c2lnbmF0dXJl".utf8)
 
+  /// One that Apple had.
+  static let signingKey = AppleSigningKey(
+    id: KeyID("fh6Bs8C")!,
+    modulus: "u704gotMSZc6CSSVNCZ1d0S9dZKwO2BVzfdTKYz8wSNm7R_KIufOQf3ru7Pph1FjW6gQ8zgvhnv4Iebk"
+      + "GWsZJlodduTC7c0sRb5PZpEyM6PtO8FPHowaracJJsK1f6_rSLstLdWbSDXeSq7vBvDu3Q31RaoV_0Yl"
+      + "EzQwPsbCvD45oVy5Vo5oBePUm4cqi6T3cZ-10gr9QJCVwvx7KiQsttp0kUkHM94PlxbG_HAWlEZjvAlx"
+      + "fEDc-_xZQwC6fVjfazs3j1b2DZWsGmBRdx1snO75nM7hpyRRQB4jVejW9TuZDtPtsNadXTr9I5NjxPdI"
+      + "YMORj9XKEh44Z73yfv0gtw",
+    firstSeen: issuedAt)!
+
   static let kinds: [AccountEvent.Kind] = [
     .emailEnabled(address, isPrivate: true), .emailDisabled(address, isPrivate: false), .consentRevoked,
     .accountDelete, .accountDeletionRequested,
@@ -48,5 +58,6 @@ enum Examples {
             .unknownForm, subject: nil,
             json: #"{"iss":"https://appleid.apple.com","jti":"S25cB0PbHs6y97gYYmgydQ","events":7}"#), jws: jws)
       ),
+      ("signing-key", EventRecord(signingKey)),
     ]
 }

@@ -14,6 +14,16 @@ extension EventRecord {
       audience: event.audience, subject: event.subject, value: event.json, reason: event.reason, jws: jws)
   }
 
+  /// The record of a key that verified something. The value is a JWK, and the record is the key's own, whoever writes it.
+  public init(_ key: AppleSigningKey) {
+    let id = [UInt8](key.id.text.utf8)
+    let headers: [Header] = [
+      .specificationVersion, Header(name: "ce_id", value: id), .apple, .signingKey,
+      Header(name: "ce_time", value: key.firstSeen.rfc3339), Header(name: "ce_partitionkey", value: id), .contentType,
+    ]
+    (self.topic, self.key, self.value, self.headers) = (.signingKeys, id, key.json, headers)
+  }
+
   private init(
     topic: Topic, id: EventID, source: Header, type: Header, time: Timestamp, team: TeamID, audience: ClientID,
     subject: AppleSubject?, value: [UInt8], reason: QuarantinedEvent.Reason?, jws: [UInt8]?
@@ -55,6 +65,7 @@ extension EventRecord.Header {
   fileprivate static let apple = Self("ce_source", "https://appleid.apple.com")
   fileprivate static let accounts = Self("ce_source", "urn:siwa:accounts")
   fileprivate static let quarantined = Self("ce_type", "com.apple.siwa.quarantined.v1")
+  fileprivate static let signingKey = Self("ce_type", "com.apple.siwa.signing-key.v1")
   fileprivate static let emailEnabled = Self("ce_type", "com.apple.siwa.email-enabled.v1")
   fileprivate static let emailDisabled = Self("ce_type", "com.apple.siwa.email-disabled.v1")
   fileprivate static let consentRevoked = Self("ce_type", "com.apple.siwa.consent-revoked.v1")

@@ -7,6 +7,8 @@ public struct Topic: Sendable, Hashable, CustomStringConvertible {
   public static let accountEvents = Topic(name: "apple.account-events.v1")
   /// What Apple signed and we do not understand, until someone decides.
   public static let quarantine = Topic(name: "apple.account-events.quarantine.v1")
+  /// Every key of Apple's that ever verified something, keyed by `kid` and compacted: old records still verify.
+  public static let signingKeys = Topic(name: "apple.signing-keys.v1")
 
   /// The topic of that name.
   package init(name: String) { self.name = name }

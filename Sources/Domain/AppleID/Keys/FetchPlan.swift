@@ -1,3 +1,4 @@
+package import AccountEvents
 package import EventLoop
 
 /// When keys are fetched, and what is known of those that were looked for: a value that is told what happened.

@@ -1,3 +1,4 @@
+import AccountEvents
 import JSON
 
 /// The header of a JWS as a notification may have it: nothing in it decides anything but which of Apple's keys to try.

@@ -1,3 +1,4 @@
+import AccountEvents
 import Cryptography
 import Glibc
 import JSON

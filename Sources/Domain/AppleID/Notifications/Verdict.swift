@@ -1,3 +1,5 @@
+package import AccountEvents
+
 /// What the verifier makes of a body.
 package enum Verdict: Sendable {
   /// Apple signed it for us.
