@@ -1,3 +1,4 @@
+import AccountEvents
 import AppleID
 import Cryptography
 import JSON

@@ -12,7 +12,7 @@ import Testing
     #expect(notification.id == EventID(Forge.jti))
     #expect(notification.team == Forge.team && notification.audience == Forge.app)
     #expect(notification.issuedAt == Timestamp(seconds: Forge.issue))
-    #expect(notification.keyID == KeyID(Forge.keyID))
+    #expect(notification.signingKey.id == KeyID(Forge.keyID))
     #expect(notification.jws == Array(jws.utf8))
     #expect(notification.events == [.known(try event(.consentRevoked))])
   }

@@ -54,7 +54,7 @@ import Testing
   /// What each answer of the keys endpoint is, as its client sees it.
   @Test func answersForItsKeysAsItIsTold() async throws {
     try await Rehearsal.run { rehearsal in
-      for answer in KeysAnswer.allCases where answer != .silence {
+      for answer in KeysAnswer.allCases where answer != .silence && answer != .drip {
         rehearsal.apple.keysAnswer = answer
         let response = try await rehearsal.get("/auth/keys")
         switch answer {
@@ -68,8 +68,8 @@ import Testing
           #expect(response.status == 302)
           #expect(response.header("Location") == "/auth/keys")
         case .tenMegabytes: #expect(response.body.count > 10_000_000)
-        case .cutOff: #expect(throws: (any Error).self) { try keys(response) }
-        case .silence: Issue.record("it was told to be silent")
+        case .cutOff, .garbage: #expect(throws: (any Error).self) { try keys(response) }
+        case .silence, .drip: Issue.record("it was told to be silent")
         default: #expect(Self.holds(answer, try keys(response)))
         }
       }
@@ -78,7 +78,9 @@ import Testing
 
   private static func holds(_ answer: KeysAnswer, _ set: [[String: String]]) -> Bool {
     switch answer {
-    case .keys: set.count == 3
+    case .keys, .otherType: set.count == 3
+    case .keyGone: set.count == 2
+    case .otherKey: Set(set.map { $0["n"] }).count == 3
     case .none: set.isEmpty
     case .kidTwice: set.count == 4 && Set(set.map { $0["kid"] }).count == 3
     case .shortKey: set.contains { Base64URL.decode($0["n"] ?? "")?.count == 128 }
@@ -87,13 +89,14 @@ import Testing
     case .wrongType: set.contains { $0["kty"] == "EC" }
     case .wrongAlgorithm: set.contains { $0["alg"] == "RS512" }
     case .malformedKey: set.contains { $0["n"] == "=====" }
-    case .unavailable, .html, .redirect, .tenMegabytes, .silence, .cutOff: false
+    case .unavailable, .html, .redirect, .tenMegabytes, .silence, .drip, .cutOff, .garbage: false
     }
   }
 
-  @Test func saysNothingWhenItIsToBeSilent() async throws {
+  @Test(arguments: [KeysAnswer.silence, .drip])
+  func saysNothingOrNotAllWhenItIsToldSo(answer: KeysAnswer) async throws {
     try await Rehearsal.run { rehearsal in
-      rehearsal.apple.keysAnswer = .silence
+      rehearsal.apple.keysAnswer = answer
       await #expect {
         try await rehearsal.get("/auth/keys", within: .milliseconds(100))
       } throws: {

@@ -19,7 +19,7 @@ import Testing
     let keys = try await rehearsal.get("/auth/keys").body
     let signed = try rehearsal.apple.sign(type, of: Person(named: "Ada"), for: Self.audience, faults: faults)
     return unsafe verifier.verify(
-      signed.body.span.bytes, at: .now, keys: try AppleKeySet(reading: keys.span.bytes))
+      signed.body.span.bytes, at: .now, keys: try AppleKeySet(reading: keys.span.bytes, at: .now, after: .none))
   }
 
   @Test(arguments: [
@@ -55,7 +55,7 @@ import Testing
   /// What must be refused whole where a key set should be; the other answers are told by their status or their silence.
   nonisolated static let badSets: [KeysAnswer] = [
     .none, .html, .tenMegabytes, .kidTwice, .shortKey, .smallExponent, .wrongUse, .wrongType, .wrongAlgorithm,
-    .malformedKey, .cutOff,
+    .malformedKey, .cutOff, .garbage,
   ]
 
   @Test(arguments: badSets)
@@ -63,7 +63,9 @@ import Testing
     try await Rehearsal.run { rehearsal in
       rehearsal.apple.keysAnswer = answer
       let body = try await rehearsal.get("/auth/keys").body
-      #expect(throws: AppleKeySetError.self) { try unsafe AppleKeySet(reading: body.span.bytes) }
+      #expect(throws: AppleKeySetError.self) {
+        try unsafe AppleKeySet(reading: body.span.bytes, at: .now, after: .none)
+      }
     }
   }
 }

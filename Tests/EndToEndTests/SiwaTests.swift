@@ -8,7 +8,7 @@ import Testing
 
 /// The operators' program `siwa`.
 @Loop @Suite(.serialized) struct SiwaTests {
-  private static let commands = ["dev", "notify", "simulate", "spool", "config check", "config list"]
+  private static let commands = ["dev", "notify", "simulate", "keys", "spool", "config check", "config list"]
 
   private func finish(
     _ words: [String], _ environment: [String: String] = [:]

@@ -7,7 +7,10 @@ extension KeyRing {
     let page = "<html><head><title>503 Service Temporarily Unavailable</title></head><body>Apple</body></html>\n"
     var set = try jwks(shift: shift)
     switch answer {
-    case .keys, .cutOff: break
+    case .keys, .cutOff, .otherType, .drip: break
+    case .keyGone: set.removeFirst()
+    case .otherKey: set[0]["n"] = quoted(Base64URL.encode(try forger.modulus))
+    case .garbage: return (200, "application/json", "}{\u{0}\u{1b}[2J\u{7f}\"keys\":[\u{fffd}")
     case .silence: return nil
     case .unavailable: return (503, "text/html", page)
     case .html: return (200, "text/html", page)
@@ -24,6 +27,6 @@ extension KeyRing {
     }
     var body = #"{"keys":[\#(set.map(\.json).joined(separator: ","))]}"#
     if answer == .cutOff { body.removeLast(20) }
-    return (200, "application/json;charset=ISO-8859-1", body)
+    return (200, answer == .otherType ? "text/plain" : "application/json;charset=ISO-8859-1", body)
   }
 }

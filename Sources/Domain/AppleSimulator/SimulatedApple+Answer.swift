@@ -25,10 +25,24 @@ extension SimulatedApple {
       }
       var headers = [(name: "Content-Type", value: answer.type), (name: "Cache-Control", value: "no-store")]
       if answer.status == 302 { headers.append((name: "Location", value: "/auth/keys")) }
-      return HTTPResponse(status: answer.status, headers: headers, body: .bytes([UInt8](answer.body.utf8)))
+      let body = [UInt8](answer.body.utf8)
+      return HTTPResponse(
+        status: answer.status, headers: headers, body: keysAnswer == .drip ? .dripping(body) : .bytes(body))
     } catch {
       // The server ends, or OpenSSL does not give a key's numbers: either way there is no answer to be had.
       return HTTPResponse(status: 503)
+    }
+  }
+}
+
+extension HTTPResponse.Body {
+  /// A byte, then a rest, and so on.
+  fileprivate static func dripping(_ bytes: [UInt8]) -> HTTPResponse.Body {
+    .stream { writer in
+      for byte in bytes {
+        try await writer.write([byte])
+        try await Loop.sleep(for: .milliseconds(100))
+      }
     }
   }
 }

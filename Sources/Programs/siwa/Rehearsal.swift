@@ -46,7 +46,7 @@ final class Rehearsal {
     appleServer = try SimulatedAppleServer(apple, port: 0, tls: tls)
 
     let topics = [Topic.accountEvents, Topic.quarantine]
-    (cluster, bootstrapServers) = try await Self.cluster(brokers, topics)
+    (cluster, bootstrapServers) = try await Self.cluster(brokers, topics + [.signingKeys])
     let kafka = KafkaSettings(properties: Properties(["bootstrap.servers": bootstrapServers]))
     consumer = try await Self.consumer(try kafka.configuration(), topics)
     ingress = try await IngressService(

@@ -21,7 +21,7 @@ final class KeysSource: AppleKeysSource {
   }
 
   /// The keys as Apple writes them down.
-  static func set(_ keys: [SigningKey]) throws -> [UInt8] {
+  nonisolated static func set(_ keys: [SigningKey]) throws -> [UInt8] {
     let members: [JSONValue] = try keys.map { key in
       [
         "kty": "RSA", "kid": .string(key.kid), "use": "sig", "alg": "RS256",

@@ -6,8 +6,10 @@ import Testing
 /// A log in memory that does what a test tells it to. An append after its end is a failure of the test.
 @Loop
 final class MemoryLog: EventLog {
-  /// What was appended, in its order.
+  /// The records of events that were appended, in their order.
   private(set) var records: [EventRecord] = []
+  /// The records of signing keys that were appended, each with the number of events before it.
+  private(set) var signingKeys: [(record: EventRecord, eventsBefore: Int)] = []
   /// Why a record is not taken; nil where it is.
   var fault: (EventRecord) -> EventLogError? = { _ in nil }
   /// Why the log is not ready; nil while it is.
@@ -43,6 +45,10 @@ final class MemoryLog: EventLog {
       if isClosed { throw .sample(.uncertain) }
     }
     if let fault = fault(record) { throw fault }
+    if record.topic == .signingKeys {
+      signingKeys.append((record, eventsBefore: records.count))
+      return EventLogPosition(partition: 0, offset: Int64(signingKeys.count - 1))
+    }
     records.append(record)
     return EventLogPosition(partition: 0, offset: Int64(records.count - 1))
   }

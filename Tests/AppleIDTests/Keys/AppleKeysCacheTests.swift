@@ -31,6 +31,7 @@ import Testing
     await rig.keys.restore()
     #expect(rig.ids == ["a", "b"])
     #expect(rig.keys.age == .seconds(600))
+    #expect(rig.keys.current.signingKeys.map(\.firstSeen) == [Forge.now, Forge.now])
     #expect(rig.metric("siwa_apple_keys_age_seconds") == "600")
 
     // Apple is asked at once all the same; while it does not answer, the old set serves.
@@ -41,6 +42,22 @@ import Testing
     #expect(rig.ids == ["c"])
     #expect(rig.keys.age == .zero)
     await rig.stop()
+  }
+
+  @Test func keepsOverARestartSinceWhenWeHaveAKey() async {
+    let rig = KeysRig(cache: cache())
+    await rig.start(.success(KeysRig.set("a")))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b", "a")))
+    await rig.stop()
+    let next = KeysRig(cache: cache())
+    next.calendar.pass(.seconds(7200))
+    await next.keys.restore()
+    let seen = [Forge.now + .seconds(3600), Forge.now]
+    #expect(next.keys.current.signingKeys.map(\.firstSeen) == seen)
+    await next.start(.success(KeysRig.set("b", "a", "c")))
+    #expect(next.keys.current.signingKeys.map(\.firstSeen) == seen + [Forge.now + .seconds(7200)])
+    await next.stop()
   }
 
   @Test func replacesTheFileAsAWhole() async throws {
@@ -90,6 +107,9 @@ import Testing
     #"{"source":"SOURCE","fetchedAt":9007199254740991,"answer":SET}"#, #"{"fetchedAt":1,"answer":SET}"#,
     #"{"source":"SOURCE","fetchedAt":1}"#, #"{"source":"SOURCE","fetchedAt":1,"answer":null}"#,
     #"{"source":"SOURCE","fetchedAt":1,"answer":{"keys":[]}}"#,
+    #"{"source":"SOURCE","fetchedAt":1,"firstSeen":1,"answer":SET}"#,
+    #"{"source":"SOURCE","fetchedAt":1,"firstSeen":{"a":-1},"answer":SET}"#,
+    #"{"source":"SOURCE","fetchedAt":1,"firstSeen":{"":1},"answer":SET}"#,
     #"{"source":"SOURCE","fetchedAt":1,"answer":SET,"answer":SET}"#,
     #"{"source":"SOURCE","source":"SOURCE","fetchedAt":1,"answer":SET}"#,
     String(repeating: " ", count: 100_000),

@@ -1,3 +1,4 @@
+import AccountEvents
 import AppleID
 import EventLoop
 import JSON
@@ -93,6 +94,46 @@ import Testing
     let warnings = rig.log.lines.filter { $0.contains("warning") }
     #expect(warnings.count == 1)
     #expect(warnings.first?.contains(#""keys.reason":"unfit-set""#) == true)
+    await rig.stop()
+  }
+
+  @Test func refusesASetInWhichAKidNamesAnotherKeyThanBefore() async {
+    let rig = KeysRig()
+    await rig.start(.success(KeysRig.set("a", "b")))
+    let old = rig.keys.current.signingKey(KeysRig.id("a"))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set(["c": Forge.key, "a": Forge.stranger])))
+    #expect(rig.ids == ["a", "b"])
+    #expect(rig.keys.current.signingKey(KeysRig.id("a")) == old)
+    #expect(rig.failures(.unfitSet) == "1")
+    #expect(rig.log.lines.last?.contains("key 2 of the set has the kid of a key that we have") == true)
+    await rig.stop()
+  }
+
+  @Test func takesAKeyBackThatWasGone() async {
+    let rig = KeysRig()
+    await rig.start(.success(KeysRig.set("a", "b")))
+    for (set, ids) in [(KeysRig.set("b"), ["b"]), (KeysRig.set("a", "b"), ["a", "b"])] {
+      rig.pass(.seconds(3600))
+      await rig.settle(.success(set))
+      #expect(rig.ids == ids)
+    }
+    // A kid of which nothing is left is anybody's.
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set(["a": Forge.stranger, "b": Forge.key])))
+    #expect(rig.ids == ["a", "b"])
+    await rig.stop()
+  }
+
+  @Test func knowsSinceWhenItHasAKey() async {
+    let rig = KeysRig()
+    await rig.start(.success(KeysRig.set("a")))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b", "a")))
+    let seen = rig.keys.current.signingKeys.map(\.firstSeen)
+    #expect(seen == [Forge.now + .seconds(3600), Forge.now])
     await rig.stop()
   }
 

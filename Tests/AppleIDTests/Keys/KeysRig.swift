@@ -1,5 +1,6 @@
 import AccountEvents
 import AppleID
+import Cryptography
 import EventLoop
 import JSON
 import Synchronization
@@ -87,11 +88,16 @@ final class KeysRig {
   }
 
   /// A set as Apple answers it, with keys of these names.
-  nonisolated static func set(_ ids: String...) -> [UInt8] {
-    let keys: [JSONValue] = ids.map { id in
-      do { return try Forge.jwk(id, Forge.key) } catch { preconditionFailure("\(error)") }
+  nonisolated static func set(_ ids: String...) -> [UInt8] { set(ids.map { ($0, Forge.key) }) }
+
+  /// A set as Apple answers it, with these keys of these names.
+  nonisolated static func set(_ keys: KeyValuePairs<String, RSAPrivateKey>) -> [UInt8] { set(keys.map { ($0, $1) }) }
+
+  nonisolated private static func set(_ keys: [(String, RSAPrivateKey)]) -> [UInt8] {
+    let written: [JSONValue] = keys.map { id, key in
+      do { return try Forge.jwk(id, key) } catch { preconditionFailure("\(error)") }
     }
-    return (["keys": .array(keys)] as JSONValue).bytes
+    return (["keys": .array(written)] as JSONValue).bytes
   }
 }
 

@@ -27,7 +27,7 @@ final class TopicReader {
   private init(_ brokers: String) throws {
     consumer = try Consumer(
       try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), group: nil, log: { _ in })
-    let topics = [Topic.accountEvents, .quarantine]
+    let topics = [Topic.accountEvents, .quarantine, .signingKeys]
     try consumer.assign(
       topics.flatMap { topic in
         (0..<Self.partitions).map { PartitionStart(topic: topic.name, partition: $0, at: .beginning) }
@@ -61,7 +61,7 @@ extension EmbeddedCluster {
   /// A cluster with the topics.
   static func withTopics() throws -> EmbeddedCluster {
     let cluster = try EmbeddedCluster(brokers: 1)
-    for topic in [Topic.accountEvents, .quarantine] {
+    for topic in [Topic.accountEvents, .quarantine, .signingKeys] {
       try cluster.createTopic(topic.name, partitions: Int(TopicReader.partitions))
     }
     return cluster
@@ -77,7 +77,7 @@ extension RealBroker {
   static func withTopics(_ broker: RealBroker) async throws -> RealBroker {
     let admin = try Admin(
       try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
-    let topics = [Topic.accountEvents, .quarantine]
+    let topics = [Topic.accountEvents, .quarantine, .signingKeys]
     _ = try await admin.createTopics(
       topics.map { NewTopic($0.name, partitions: Int(TopicReader.partitions), replicationFactor: 1) },
       within: .seconds(60))

@@ -1,7 +1,6 @@
 import AccountEvents
 import AppleID
 import EventLoop
-import HTTPClient
 import Kafka
 package import Telemetry
 
@@ -14,7 +13,7 @@ extension IngressService {
     let keys = AppleKeys(configuration.apple, registry: registry, logger: logger)
     await keys.restore()
     let kafka = try configuration.kafka.configuration()
-    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
+    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine, .signingKeys]) { () throws(KafkaError) in
       try Producer(kafka, deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
     }
     let verifier = NotificationVerifier(
@@ -32,15 +31,8 @@ extension AppleKeys {
 
   /// The keys as the configuration has them.
   fileprivate convenience init(_ settings: AppleSettings, registry: MetricsRegistry, logger: Logger) {
-    let client = HTTPClient(
-      HTTPClientConfiguration(
-        userAgent: "siwa-ingress", trustAnchors: settings.trustedCA.map { .systemAnd(file: $0) } ?? .system,
-        proxy: settings.proxy == .environment ? .environment : .none, connectTimeout: settings.deadline,
-        maximumConnections: 2, maximumRequests: 4))
     self.init(
-      from: AppleKeysEndpoint(settings.keysURL, client: client, deadline: settings.deadline),
-      cache: AppleKeysCache(
-        path: settings.keysFile, source: settings.keysURL.text, thread: BlockingThread(named: "apple-keys")),
+      from: AppleKeysEndpoint(settings, userAgent: "siwa-ingress"), cache: AppleKeysCache(settings),
       pace: FetchPace(
         refresh: settings.keysRefresh, pause: settings.keysPause, firstRetry: Self.retries.first,
         longestRetry: Self.retries.longest),

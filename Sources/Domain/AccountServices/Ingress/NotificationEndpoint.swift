@@ -16,6 +16,7 @@ package final class NotificationEndpoint {
   private let metrics: IngressMetrics
   private let logger: Logger
   private let refusals: RefusalLog
+  private var signingKeys = SigningKeyRecords()
   private let now: @Sendable () -> Timestamp
 
   /// An endpoint at `path`.
@@ -84,9 +85,20 @@ package final class NotificationEndpoint {
     return request.withBody { body in verifier.verify(body, at: now(), keys: keys.current) }
   }
 
-  /// What Apple signed for us is an obligation: each of its events is on a topic, or Apple is asked to send again.
+  /// What Apple signed for us is an obligation: each of its events is on a topic, or Apple is asked to send again. So is
+  /// the key that it was signed with, before them.
   private func publish(_ notification: VerifiedNotification) async -> Answer {
     let start = MonotonicTime.now
+    if let record = signingKeys.record(of: notification.signingKey) {
+      do throws(EventLogError) {
+        _ = try await log.append(record)
+        signingKeys.notePublished(notification.signingKey)
+        logger.info("signing key published", ["keys.id": .string(notification.signingKey.id.text)])
+      } catch {
+        noteFailed(notification.events[0], record, error)
+        return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
+      }
+    }
     for event in notification.events {
       let record = EventRecord(event, jws: notification.jws)
       do throws(EventLogError) {

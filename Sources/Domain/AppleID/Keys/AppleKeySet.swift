@@ -1,3 +1,4 @@
+package import AccountEvents
 package import Cryptography
 import JSON
 
@@ -14,11 +15,12 @@ package struct AppleKeySet: Sendable {
   static let maximumSize = 65_536
   private static let limits = JSONLimits(bytes: maximumSize, depth: 8, members: 32)
 
-  private let entries: [Entry]
+  private var entries: [Entry]
 
   private struct Entry: Sendable {
     let id: KeyID
     let key: RSAPublicKey
+    var written: AppleSigningKey
   }
 
   /// The set without a key, by which nothing verifies: where a program starts.
@@ -27,7 +29,12 @@ package struct AppleKeySet: Sendable {
   private init(entries: [Entry]) { self.entries = entries }
 
   /// Reads a JWK set (RFC 7517 §5) as Apple's keys endpoint answers it.
-  package init(reading text: RawSpan) throws(AppleKeySetError) {
+  ///
+  /// - Parameters:
+  ///   - now: When those keys were seen for the first time that are not in `earlier`.
+  ///   - earlier: The set whose place it is to take. A `kid` of its that names another key now is refused: whatever the
+  ///     old key signed would be taken for a forgery.
+  package init(reading text: RawSpan, at now: Timestamp, after earlier: AppleKeySet) throws(AppleKeySetError) {
     var written: [WrittenKey]?
     do {
       try JSONReader.read(text, Self.limits) { reader throws(JSONError) in
@@ -44,7 +51,11 @@ package struct AppleKeySet: Sendable {
 
     var entries: [Entry] = []
     for (index, key) in written.enumerated() {
-      let entry = try Self.believe(key, at: index)
+      var entry = try Self.believe(key, at: index, seen: now)
+      if let known = earlier.signingKey(entry.id) {
+        guard known.modulus == entry.written.modulus else { throw AppleKeySetError(.changedKey, at: index) }
+        entry.written = known
+      }
       guard !entries.contains(where: { $0.id == entry.id }) else { throw AppleKeySetError(.duplicateKeyID, at: index) }
       entries.append(entry)
     }
@@ -57,10 +68,26 @@ package struct AppleKeySet: Sendable {
     return nil
   }
 
+  /// The key of that name as Apple wrote it, with the time since when we have it; nil where the set has none.
+  package func signingKey(_ id: KeyID) -> AppleSigningKey? {
+    for entry in entries where entry.id == id { return entry.written }
+    return nil
+  }
+
+  /// All keys as Apple wrote them, in the set's order.
+  package var signingKeys: [AppleSigningKey] { entries.map(\.written) }
+
+  /// Notes that the key of that name, if it is in the set, was seen at `time` already.
+  mutating func note(_ id: KeyID, seen time: Timestamp) {
+    for index in entries.indices where entries[index].id == id && time < entries[index].written.firstSeen {
+      entries[index].written = entries[index].written.seen(at: time)
+    }
+  }
+
   /// The names of all keys, in the set's order.
   package var keyIDs: [KeyID] { entries.map(\.id) }
 
-  private static func believe(_ key: WrittenKey, at index: Int) throws(AppleKeySetError) -> Entry {
+  private static func believe(_ key: WrittenKey, at index: Int, seen now: Timestamp) throws(AppleKeySetError) -> Entry {
     guard let id = key.id.flatMap(KeyID.init) else { throw AppleKeySetError(.keyID, at: index) }
     guard key.type == "RSA" else { throw AppleKeySetError(.keyType, at: index) }
     guard key.use == "sig" else { throw AppleKeySetError(.use, at: index) }
@@ -76,7 +103,11 @@ package struct AppleKeySet: Sendable {
       throw AppleKeySetError(.number, at: index)
     }
     guard bitCounts ~= publicKey.bitCount else { throw AppleKeySetError(.size, at: index) }
-    return Entry(id: id, key: publicKey)
+    // What is left to refuse is a number with zeros in front, of which there would be many spellings.
+    guard let written = key.modulus.flatMap({ AppleSigningKey(id: id, modulus: $0, firstSeen: now) }) else {
+      throw AppleKeySetError(.number, at: index)
+    }
+    return Entry(id: id, key: publicKey, written: written)
   }
 }
 

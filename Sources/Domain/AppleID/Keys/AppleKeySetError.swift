@@ -14,6 +14,8 @@ package struct AppleKeySetError: Error, Sendable, Hashable, CustomStringConverti
     case keyID = "key-id"
     /// Two keys have one `kid`.
     case duplicateKeyID = "duplicate-key-id"
+    /// A `kid` names another key than it did in the set before.
+    case changedKey = "changed-key"
     /// `kty` is not `RSA`.
     case keyType = "key-type"
     /// `use` is not `sig`.
@@ -48,6 +50,7 @@ package struct AppleKeySetError: Error, Sendable, Hashable, CustomStringConverti
     case .tooManyKeys: "\(place) holds more than \(AppleKeySet.maximumCount) keys"
     case .keyID: "\(place) has no usable kid"
     case .duplicateKeyID: "\(place) has the kid of another"
+    case .changedKey: "\(place) has the kid of a key that we have, and another modulus"
     case .keyType: "\(place) has another kty than RSA"
     case .use: "\(place) has another use than sig"
     case .algorithm: "\(place) has another alg than RS256"

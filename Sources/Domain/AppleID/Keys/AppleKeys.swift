@@ -139,7 +139,7 @@ package final class AppleKeys {
   private func take(_ answer: [UInt8]) throws(AppleKeysFailure) {
     let set: AppleKeySet
     do {
-      set = try unsafe AppleKeySet(reading: answer.span.bytes)
+      set = try unsafe AppleKeySet(reading: answer.span.bytes, at: now(), after: current)
     } catch {
       throw AppleKeysFailure(.unfitSet, error.description)
     }
@@ -158,7 +158,7 @@ package final class AppleKeys {
   private func keep(_ answer: [UInt8]) async {
     guard let cache, let fetchedAt else { return }
     do {
-      try await cache.store(answer, fetchedAt: fetchedAt)
+      try await cache.store(answer, of: current, fetchedAt: fetchedAt)
     } catch {
       report("Apple's keys could not be written into the cache", error)
     }

@@ -1,10 +1,10 @@
-import AccountEvents
+package import AccountEvents
 package import EventLoop
 import JSON
 
 /// The file that keeps Apple's last set, so that a restart while Apple is down still verifies.
 ///
-/// It holds what Apple answered, when, and the address that was asked: the keys of a rehearsal are never taken for
+/// It holds what Apple answered, when, since when we have which key, and the address that was asked: the keys of a rehearsal are never taken for
 /// Apple's. Whatever is read back is judged as strictly as if it came from outside, and so is the file itself: whoever
 /// can write it could have anything believed.
 package struct AppleKeysCache: Sendable {
@@ -21,7 +21,7 @@ package struct AppleKeysCache: Sendable {
   }
 
   /// The set that was kept, and when Apple gave it; nil where none was ever kept.
-  func load() async throws(AppleKeysFailure) -> (set: AppleKeySet, fetchedAt: Timestamp)? {
+  package func load() async throws(AppleKeysFailure) -> (set: AppleKeySet, fetchedAt: Timestamp)? {
     let content = await thread.run { [file] in
       Result { () throws(DurableFile.Fault) in try file.read(upTo: Self.limits.bytes) }
     }
@@ -34,13 +34,20 @@ package struct AppleKeysCache: Sendable {
     return if let bytes { try read(bytes) } else { nil }
   }
 
-  /// Keeps what Apple answered. Returns once it would survive a power failure.
-  func store(_ answer: [UInt8], fetchedAt: Timestamp) async throws(AppleKeysFailure) {
+  /// Keeps what Apple answered, and was read as `set`. Returns once it would survive a power failure.
+  func store(_ answer: [UInt8], of set: AppleKeySet, fetchedAt: Timestamp) async throws(AppleKeysFailure) {
     var bytes = Array(#"{"source":"#.utf8)
     JSON.append(source, to: &bytes)
     bytes += #","fetchedAt":"#.utf8
     JSON.append(fetchedAt.milliseconds, to: &bytes)
-    bytes += #","answer":"#.utf8
+    bytes += #","firstSeen":{"#.utf8
+    for (index, key) in set.signingKeys.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      JSON.append(key.id.text, to: &bytes)
+      bytes.append(UInt8(ascii: ":"))
+      JSON.append(key.firstSeen.milliseconds, to: &bytes)
+    }
+    bytes += #"},"answer":"#.utf8
     bytes += answer  // it was read as JSON: it can stand within JSON as it is
     bytes += "}\n".utf8
     let result = await thread.run { [file, bytes] in
@@ -55,12 +62,15 @@ package struct AppleKeysCache: Sendable {
 
   private func read(_ bytes: [UInt8]) throws(AppleKeysFailure) -> (set: AppleKeySet, fetchedAt: Timestamp) {
     var kept: (source: String?, fetchedAt: Int64?, answer: Range<Int>?)
+    var firstSeen: [(id: String, milliseconds: Int64)] = []
     do {
       try unsafe JSONReader.read(bytes.span.bytes, Self.limits) { reader throws(JSONError) in
         try reader.readObject { name, value throws(JSONError) in
           switch name {
           case "source": kept.source = try value.readString()
           case "fetchedAt": kept.fetchedAt = try value.readInteger()
+          case "firstSeen":
+            try value.readObject { name, value throws(JSONError) in firstSeen.append((name, try value.readInteger())) }
           case "answer": kept.answer = try value.readRaw()
           default: break
           }
@@ -74,7 +84,17 @@ package struct AppleKeysCache: Sendable {
     }
     guard kept.source == source else { throw AppleKeysFailure(.cacheUnusable, "the keys come from another address") }
     do {
-      return (try unsafe AppleKeySet(reading: bytes.span.bytes.extracting(answer)), fetchedAt)
+      let answer = unsafe bytes.span.bytes.extracting(answer)
+      var set = try AppleKeySet(reading: answer, at: fetchedAt, after: .none)
+      for (id, milliseconds) in firstSeen {
+        guard let id = KeyID(id), let time = Timestamp(milliseconds: milliseconds) else {
+          throw AppleKeysFailure(.cacheUnusable, "the file is not of our form")
+        }
+        set.note(id, seen: time)
+      }
+      return (set, fetchedAt)
+    } catch let failure as AppleKeysFailure {
+      throw failure
     } catch {
       throw AppleKeysFailure(.cacheUnusable, "\(error)")
     }

@@ -32,9 +32,11 @@ package struct NotificationVerifier: Sendable {
   package func verify(_ body: RawSpan, at now: Timestamp, keys: AppleKeySet) -> Verdict {
     do {
       let notification = try UnverifiedNotification(body: body)
-      guard let key = keys[notification.keyID] else { return .unknownKey(notification.keyID) }
+      guard let key = keys[notification.keyID], let signingKey = keys.signingKey(notification.keyID) else {
+        return .unknownKey(notification.keyID)
+      }
       guard notification.isSigned(by: key) else { return .refused(.wrongSignature) }
-      return .verified(try believe(notification, at: now))
+      return .verified(try believe(notification, by: signingKey, at: now))
     } catch {
       return .refused(error)
     }
@@ -42,7 +44,7 @@ package struct NotificationVerifier: Sendable {
 
   /// Judges the claims of a notification whose signature holds.
   private func believe(
-    _ notification: UnverifiedNotification, at now: Timestamp
+    _ notification: UnverifiedNotification, by signingKey: AppleSigningKey, at now: Timestamp
   ) throws(Refusal) -> VerifiedNotification {
     let claims: NotificationClaims
     do {
@@ -69,7 +71,7 @@ package struct NotificationVerifier: Sendable {
       id: id, team: team, audience: audience, issuedAt: issue, payload: notification.payload, untimely: untimely,
       latest: latest)
     return VerifiedNotification(
-      id: id, team: team, audience: audience, issuedAt: issue, keyID: notification.keyID,
+      id: id, team: team, audience: audience, issuedAt: issue, signingKey: signingKey,
       events: frame.events(in: written), jws: notification.jws)
   }
 

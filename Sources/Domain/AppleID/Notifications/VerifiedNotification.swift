@@ -13,7 +13,7 @@ package struct VerifiedNotification: Sendable {
   /// When Apple signed it.
   package let issuedAt: Timestamp
   /// The key that it verified with.
-  package let keyID: KeyID
+  package let signingKey: AppleSigningKey
   /// What it tells, at least one event, in Apple's order.
   package let events: [Event]
   /// The compact JWS as it was received, by which anyone can verify it again.
@@ -28,9 +28,10 @@ package struct VerifiedNotification: Sendable {
   }
 
   init(
-    id: EventID, team: TeamID, audience: ClientID, issuedAt: Timestamp, keyID: KeyID, events: [Event], jws: [UInt8]
+    id: EventID, team: TeamID, audience: ClientID, issuedAt: Timestamp, signingKey: AppleSigningKey, events: [Event],
+    jws: [UInt8]
   ) {
     (self.id, self.team, self.audience, self.issuedAt) = (id, team, audience, issuedAt)
-    (self.keyID, self.events, self.jws) = (keyID, events, jws)
+    (self.signingKey, self.events, self.jws) = (signingKey, events, jws)
   }
 }

@@ -9,7 +9,7 @@ import Glibc
   static func main() throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 4, let audience = ClientID(arguments[2]), let team = TeamID(arguments[3]) else { exit(2) }
-    let keys = try unsafe AppleKeySet(reading: [UInt8](arguments[1].utf8).span.bytes)
+    let keys = try unsafe AppleKeySet(reading: [UInt8](arguments[1].utf8).span.bytes, at: .now, after: .none)
     let verifier = NotificationVerifier(
       issuer: "https://appleid.apple.com", teams: [audience: team], clockTolerance: .seconds(60))
     var bodies: [[UInt8]] = []
