@@ -80,7 +80,7 @@ let package = Package(
     program(
       "siwa",
       [
-        "AccountEvents", "AccountServices", "AppleSimulator", "Configuration", "Cryptography", "EventLoop",
+        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Configuration", "Cryptography", "EventLoop",
         "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry",
       ]),
 
