@@ -35,6 +35,11 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String]
     name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: beside, swiftSettings: strict)
 }
 
+/// What reads bytes from outside.
+let fuzzed: [Target.Dependency] = [
+  "AccountEvents", "AccountServices", "AppleID", "Configuration", "Cryptography", "HTTPServer", "JSON",
+]
+
 let package = Package(
   name: "siwa",
   products: [
@@ -125,6 +130,10 @@ let package = Package(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("SQLiteTests", ["CSQLite", "EventLoop", "SQLite", "TestSupport", "durable-writer"]),
+    .testTarget(
+      name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",
+      exclude: ["Corpus", "CLibFuzzer", "README.md", "Runner", "run"], sources: ["Subjects", "Replay"],
+      swiftSettings: strict),
     tests(
       "AppleIDTests",
       [
@@ -151,5 +160,16 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
     benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
+  ]
+}
+
+// Likewise `make fuzz`, for a program that is built from the sources of FuzzTests, and so in their place.
+if Context.environment["SIWA_FUZZ"] != nil {
+  package.targets.removeAll { $0.name == "FuzzTests" }
+  package.targets += [
+    .systemLibrary(name: "CLibFuzzer", path: "Tests/Fuzz/CLibFuzzer"),
+    .executableTarget(
+      name: "fuzz", dependencies: fuzzed + ["CLibFuzzer"], path: "Tests/Fuzz",
+      exclude: ["Corpus", "README.md", "Replay", "run"], sources: ["Subjects", "Runner"], swiftSettings: strict),
   ]
 }

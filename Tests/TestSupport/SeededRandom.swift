@@ -15,7 +15,7 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
   /// Starts at `seed`.
   public init(seed: UInt64) { (self.seed, state) = (seed, seed) }
 
-  /// `count` rounds in `make test`. `EFFORT` in the environment multiplies them: `make test-long` and `make fuzz` set it.
+  /// `count` rounds in `make test`. `EFFORT` in the environment multiplies them: `make test-long` sets it.
   public static func rounds(_ count: Int) -> Range<Int> {
     let effort = ProcessInfo.processInfo.environment["EFFORT"].flatMap { Int($0) }
     return 0..<count * (effort ?? 1)

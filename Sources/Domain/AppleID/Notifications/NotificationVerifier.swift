@@ -43,7 +43,7 @@ package struct NotificationVerifier: Sendable {
   }
 
   /// Judges the claims of a notification whose signature holds.
-  private func believe(
+  func believe(
     _ notification: UnverifiedNotification, by signingKey: AppleSigningKey, at now: Timestamp
   ) throws(Refusal) -> VerifiedNotification {
     let claims: NotificationClaims

@@ -1,0 +1,51 @@
+import AccountEvents
+import AppleID
+import Cryptography
+import JSON
+
+extension Subject {
+  /// What is read from a record's value is written as it is read again.
+  static func checkRecords(_ bytes: [UInt8]) throws {
+    if let event = taken({ () throws(EventDecodingError) in try AccountEvent(decoding: bytes) }) {
+      let record = EventRecord(event, jws: nil)
+      try promise("an event is read as it was written", try AccountEvent(decoding: record.value) == event)
+      try promise("the key is team and subject", record.key == Array("\(event.team)/\(event.subject.text)".utf8))
+    }
+    if let key = taken({ () throws(EventDecodingError) in try AppleSigningKey(decoding: bytes) }) {
+      let record = EventRecord(key)
+      try promise("a key is read as it was written", try AppleSigningKey(decoding: record.value) == key)
+      let modulus = Base64URL.decode(key.modulus)
+      try promise("its modulus is a number in its only spelling", modulus.map { Base64URL.encode($0) } == key.modulus)
+    }
+  }
+
+  /// A set of keys is refused whole, or every key of it is fit; and it can take its own place.
+  static func checkKeys(_ bytes: [UInt8]) throws {
+    guard let now = Timestamp(seconds: 1_657_617_152), let later = Timestamp(seconds: 1_700_000_000) else { return }
+    let set: AppleKeySet
+    do throws(AppleKeySetError) {
+      set = try unsafe AppleKeySet(reading: bytes.span.bytes, at: now, after: .none)
+    } catch {
+      return try promise("the error has words", !error.description.isEmpty)
+    }
+    try promise("there are keys, each with a name of its own", !set.keyIDs.isEmpty && set.keyIDs.count <= 16)
+    try promise("each has a name of its own", Set(set.keyIDs).count == set.keyIDs.count)
+    for key in set.signingKeys {
+      try promise("each is large enough", (set[key.id]?.bitCount ?? 0) >= 2048)
+      try promise("each can be written and read", try AppleSigningKey(decoding: EventRecord(key).value) == key)
+    }
+    let members = set.signingKeys.map { key -> JSONValue in
+      [
+        "kty": "RSA", "kid": .string(key.id.text), "use": "sig", "alg": "RS256", "n": .string(key.modulus),
+        "e": "AQAB",
+      ]
+    }
+    let written = (["keys": .array(members)] as JSONValue).bytes
+    let again = try unsafe AppleKeySet(reading: written.span.bytes, at: later, after: set)
+    try promise("the same keys take their own place, and stay as old", again.signingKeys == set.signingKeys)
+  }
+
+  private static func taken<Value>(_ read: () throws(EventDecodingError) -> Value) -> Value? {
+    do throws(EventDecodingError) { return try read() } catch { return nil }
+  }
+}

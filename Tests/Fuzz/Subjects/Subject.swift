@@ -1,0 +1,43 @@
+/// What reads bytes that come from outside, and what it promises whatever they are.
+///
+/// Each check is a whole test of one input: `make fuzz` looks for inputs that break a promise or trap, and `make test`
+/// checks all those of `Corpus/`.
+enum Subject: String, CaseIterable, Sendable {
+  /// The messages on a connection: heads, bodies, chunks.
+  case http
+  /// JSON as such.
+  case json
+  /// The body of a POST, up to the signature.
+  case notification
+  /// The header and the claims of a notification whose signature holds: a line, and what follows it.
+  case claims
+  /// Apple's key set.
+  case keys
+  /// The values of records on our topics.
+  case records
+  /// The configuration file.
+  case settings
+
+  /// Throws where a promise does not hold for these bytes.
+  func check(_ bytes: [UInt8]) throws {
+    switch self {
+    case .http: try Self.checkHTTP(bytes)
+    case .json: try Self.checkJSON(bytes)
+    case .notification: try Self.checkNotification(bytes)
+    case .claims: try Self.checkClaims(bytes)
+    case .keys: try Self.checkKeys(bytes)
+    case .records: try Self.checkRecords(bytes)
+    case .settings: try Self.checkSettings(bytes)
+    }
+  }
+}
+
+/// A promise that does not hold.
+struct BrokenPromise: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Throws unless it holds. The sentence says what was promised.
+func promise(_ sentence: String, _ holds: Bool) throws(BrokenPromise) {
+  if !holds { throw BrokenPromise(description: "this does not hold: \(sentence)") }
+}
