@@ -25,6 +25,27 @@ import Testing
     }
   }
 
+  @Test func whatStandsOnTheTopicsIsEnoughToVerifyAgain() async throws {
+    try await IngressRig.run { rig in
+      for _ in 0..<4 { #expect(try await rig.answer() == 200) }
+      for _ in 0..<2 { try rig.apple.rotateKeys() }
+      let keys = try rig.log.signingKeys.map { try AppleSigningKey(decoding: $0.record.value) }
+      #expect(
+        !keys.contains { key in rig.apple.ring.keys.contains { $0.kid == key.id.text } }, "Apple has none of them")
+      for record in rig.log.records {
+        let parts = try #require(record.text(of: "apple-jws")).split(separator: ".").map(String.init)
+        let signature = try #require(Base64URL.decode(parts[2]))
+        let verifying = try keys.filter { key in
+          let modulus = try #require(Base64URL.decode(key.modulus))
+          return try RSAPublicKey(modulus: modulus, exponent: [1, 0, 1])
+            .verifiesRS256(signature, of: Array("\(parts[0]).\(parts[1])".utf8))
+        }
+        let header = String(decoding: try #require(Base64URL.decode(parts[0])), as: UTF8.self)
+        #expect(verifying.count == 1 && header.contains("\"\(verifying[0].id)\""))
+      }
+    }
+  }
+
   @Test func whatVerifiesNothingDoesNotGoThere() async throws {
     try await IngressRig.run { rig in
       for fault in [Fault.forgedSignature, .unknownKey, .wrongAudience] {
