@@ -34,7 +34,7 @@ struct Fuzz {
       try unsafe subject.check(Array(input))
     } catch {
       // What libFuzzer takes for a find: it keeps the input.
-      print(error)
+      print("this does not hold: \(error)")
       fflush(nil)
       abort()
     }

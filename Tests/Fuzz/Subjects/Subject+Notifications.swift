@@ -18,6 +18,18 @@ extension Subject {
       try promise("it means the same", notification.events == again.events)
     default: try promise("the verdict is the same", false)
     }
+    guard let jws = jws(in: bytes) else { return }
+    for part in jws.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
+      let text = String(decoding: part, as: UTF8.self)
+      try promise("each part has one spelling", Base64URL.decode(text).map { Base64URL.encode($0) } == text)
+    }
+  }
+
+  /// The JWS of a body that can be taken apart.
+  private static func jws(in body: [UInt8]) -> [UInt8]? {
+    do throws(Refusal) {
+      return try unsafe UnverifiedNotification(body: body.span.bytes).jws
+    } catch { return nil }
   }
 
   /// Claims that Apple signed are refused, or become events that we can write down and read again.

@@ -3,8 +3,10 @@ import AppleID
 import Cryptography
 import JSON
 
+@testable import AccountServices
+
 extension Subject {
-  /// What is read from a record's value is written as it is read again.
+  /// What is read from a record's value, or from the headers of one in the spool, is written as it is read again.
   static func checkRecords(_ bytes: [UInt8]) throws {
     if let event = taken({ () throws(EventDecodingError) in try AccountEvent(decoding: bytes) }) {
       let record = EventRecord(event, jws: nil)
@@ -16,6 +18,9 @@ extension Subject {
       try promise("a key is read as it was written", try AppleSigningKey(decoding: record.value) == key)
       let modulus = Base64URL.decode(key.modulus)
       try promise("its modulus is a number in its only spelling", modulus.map { Base64URL.encode($0) } == key.modulus)
+    }
+    if let headers = [EventRecord.Header](packed: bytes) {
+      try promise("what lies in the spool is read as it was written", headers.packed == bytes)
     }
   }
 

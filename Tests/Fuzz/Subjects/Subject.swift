@@ -13,7 +13,7 @@ enum Subject: String, CaseIterable, Sendable {
   case claims
   /// Apple's key set.
   case keys
-  /// The values of records on our topics.
+  /// The values of records on our topics, and the headers of those in the spool.
   case records
   /// The configuration file.
   case settings
@@ -39,5 +39,5 @@ struct BrokenPromise: Error, CustomStringConvertible {
 
 /// Throws unless it holds. The sentence says what was promised.
 func promise(_ sentence: String, _ holds: Bool) throws(BrokenPromise) {
-  if !holds { throw BrokenPromise(description: "this does not hold: \(sentence)") }
+  if !holds { throw BrokenPromise(description: sentence) }
 }
