@@ -106,6 +106,10 @@ import Testing
       #expect(Set(keys.compactMap { $0["state"] as? String }) == ["same", "new", "gone"])
       #expect(keys.allSatisfy { $0["bits"] as? Int == 2048 } && object["fetched_at"] is String)
 
+      _ = stage.files.write("apple-keys.json", "damaged")
+      let damaged = try await siwa(["--fetch"], stage)
+      #expect(damaged.end == .exit(1) && damaged.output.contains("\n  new   \(new)"), "\(damaged.output)")
+
       for answer in [KeysAnswer.unavailable, .html, .none] {
         stage.apple.keysAnswer = answer
         let end = try await siwa(["--fetch"], stage).end

@@ -51,7 +51,8 @@ struct KeysCommand: Command {
       let settings = try ConfigurationSchema.siwa.load(
         AppleSettings.self, from: options.sources(environment: ConfigurationSources.processEnvironment)
       ).value
-      let held = try await AppleKeysCache(settings).load()
+      let (held, isWell) = await held(settings)
+      guard isWell || fetches else { return .failure }
       var listing = KeysListing(source: settings.keysURL.text, file: settings.keysFile, held: held, now: .now)
       if fetches {
         let answer = try await AppleKeysEndpoint(settings, userAgent: "siwa-keys").fetch()
@@ -59,13 +60,23 @@ struct KeysCommand: Command {
           with: try unsafe AppleKeySet(reading: answer.span.bytes, at: .now, after: held?.set ?? .none))
       }
       Terminal.say(isJSON ? String(decoding: listing.json.bytes, as: UTF8.self) : listing.text)
-      return fetches || held != nil ? .success : .failure
+      return isWell && (fetches || held != nil) ? .success : .failure
     } catch let faults as ConfigurationError {
       Terminal.complain("\(faults)")
       return .misuse
     } catch {
       Terminal.complain("siwa: Apple's keys: \(error)")
       return .failure
+    }
+  }
+
+  /// What the file holds, and whether all is well with it: if not, what Apple has is all the more worth knowing.
+  private func held(_ settings: AppleSettings) async -> (KeysListing.Held?, isWell: Bool) {
+    do {
+      return (try await AppleKeysCache(settings).load(), true)
+    } catch {
+      Terminal.complain("siwa: \(settings.keysFile): \(error)")
+      return (nil, false)
     }
   }
 }

@@ -5,6 +5,9 @@ import JSON
 
 /// What `siwa keys` prints.
 struct KeysListing {
+  /// A set, and when Apple gave it.
+  typealias Held = (set: AppleKeySet, fetchedAt: Timestamp)
+
   /// What became of a key since it was fetched.
   private enum State: String { case same, new, gone }
 
@@ -21,7 +24,7 @@ struct KeysListing {
   private var rows: [Row]
 
   /// What the file at `file` holds; nil where there is none.
-  init(source: String, file: String, held: (set: AppleKeySet, fetchedAt: Timestamp)?, now: Timestamp) {
+  init(source: String, file: String, held: Held?, now: Timestamp) {
     (self.source, self.file, self.now) = (source, file, now)
     fetchedAt = held?.fetchedAt
     rows = held.map { Self.rows(of: $0.set) } ?? []
