@@ -117,8 +117,11 @@ let package = Package(
       "EndToEndTests",
       [
         "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient",
-        "HTTPServer", "Kafka", "Telemetry", "TestSupport", "siwa", "siwa-ingress",
-      ], beside: ["Python"]),
+        "HTTPServer", "Kafka", "Telemetry", "TestSupport", "persistent-sender", "siwa", "siwa-ingress",
+      ], beside: ["Preloaded", "Python"]),
+    .executableTarget(
+      name: "persistent-sender", path: "Tests/PersistentSender",
+      linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("KafkaTests", ["CLibrdkafka", "EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),

@@ -17,7 +17,8 @@ public final class RealBroker: Sendable {
 
   private static let sharedBroker = Task { try await RealBroker() }
 
-  private static let home: String? = {
+  /// The unpacked Kafka; nil where there is none.
+  public static let home: String? = {
     if let named = ProcessInfo.processInfo.environment["KAFKA_HOME"], !named.isEmpty { return named }
     let beside = Repository.root + "/../shared/kafka"
     return FileManager.default.fileExists(atPath: beside + "/bin/kafka-server-start.sh") ? beside : nil

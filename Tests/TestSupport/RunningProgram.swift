@@ -25,6 +25,15 @@ public final class RunningProgram {
   /// What it has written to its standard error so far.
   public var errors: String { String(decoding: errorPipe.received, as: UTF8.self) }
 
+  /// The last whole line of its standard output, without its newline; nil before the first.
+  public var lastOutputLine: String? {
+    guard let end = outputPipe.received.lastIndex(of: UInt8(ascii: "\n")) else { return nil }
+    let start = outputPipe.received[..<end].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+    return String(decoding: outputPipe.received[start..<end], as: UTF8.self)
+  }
+  /// Whether it has ended, or at least closed its output.
+  public var hasEnded: Bool { outputPipe.hasEnded && errorPipe.hasEnded }
+
   private let name: String
   /// The number of its process.
   public nonisolated let identifier: pid_t

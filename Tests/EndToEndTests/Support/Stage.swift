@@ -98,7 +98,7 @@ final class Stage {
   }
 
   // Made once: keys take long.
-  private nonisolated static let ring = made { try KeyRing(generating: 2) }
+  nonisolated static let ring = made { try KeyRing(generating: 2) }
   private nonisolated static let certificate = made {
     try SelfSignedCertificate(
       for: ["localhost", "127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 86_400)

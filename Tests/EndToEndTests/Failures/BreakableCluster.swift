@@ -1,0 +1,80 @@
+import AccountEvents
+import EventLoop
+import Foundation
+import Glibc
+import Kafka
+import TestSupport
+import Testing
+
+/// Three brokers of Apache Kafka, each of which can be killed, frozen and started again, and the network before them.
+@Loop
+final class BreakableCluster {
+  private static let partitions: Int32 = 12
+  /// As README.md has them made. With the producer's time, a clock that is ahead has every record refused, and one that
+  /// is far behind has them deleted before their time.
+  private static let settings = ["message.timestamp.type": "LogAppendTime"]
+
+  /// The cluster that all tests of the process share: whoever breaks it mends it.
+  static func shared() async throws -> BreakableCluster { try await sharedCluster.value }
+
+  private nonisolated static let sharedCluster = Task { try await BreakableCluster() }
+
+  /// The way to the brokers that nothing breaks: for whoever checks.
+  let straight: String
+  /// The network before each broker.
+  let doors: [BrokerDoor]
+  /// The way through it.
+  var bootstrapServers: String { doors.map { "\($0.address)" }.joined(separator: ",") }
+
+  private let launcher: RunningProgram
+  private var brokers: [(process: pid_t, starts: Int)] = []
+
+  private init() async throws {
+    doors = [try BrokerDoor(), try BrokerDoor(), try BrokerDoor()]
+    let home = try #require(RealBroker.home)
+    launcher = try RunningProgram(
+      Repository.root + "/Tests/run-cluster", [home] + doors.map { "\($0.address.port)" }, endsWithItsInput: true)
+    straight = try await launcher.outputLine(with: "127.0.0.1:", ",127.0.0.1:")
+    for index in doors.indices { brokers.append((try await process(of: index, start: 1), 1)) }
+    let admin = try Admin(try KafkaConfiguration(properties: [("bootstrap.servers", straight)]), log: { _ in })
+    _ = try await admin.createTopics(
+      [
+        NewTopic(
+          Topic.accountEvents.name, partitions: Int(Self.partitions), replicationFactor: 3, settings: Self.settings),
+        NewTopic(Topic.quarantine.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
+      ], within: .seconds(60))
+    for topic in [Topic.accountEvents, .quarantine] { _ = try await admin.awaitTopic(topic.name, within: .seconds(60)) }
+    await admin.close()
+  }
+
+  /// Kills a broker as a power cut would; it stays dead until `start`.
+  func kill(_ broker: Int) {
+    Glibc.kill(brokers[broker].process, SIGKILL)
+    brokers[broker].process = 0
+  }
+
+  /// Starts the brokers that are dead on their data, and waits until all take clients.
+  func startDead() async throws {
+    let dead = brokers.indices.filter { brokers[$0].process == 0 }
+    for broker in dead { try launcher.write("start \(broker + 1)\n") }
+    for broker in dead {
+      let start = brokers[broker].starts + 1
+      brokers[broker] = (try await process(of: broker, start: start), start)
+    }
+  }
+
+  /// Stops a broker where it stands, connections open.
+  func freeze(_ broker: Int) { Glibc.kill(brokers[broker].process, SIGSTOP) }
+
+  /// Lets a frozen broker go on.
+  func thaw(_ broker: Int) { Glibc.kill(brokers[broker].process, SIGCONT) }
+
+  /// The process of a broker, once it takes clients; and what is behind its door from then on.
+  private func process(of broker: Int, start: Int) async throws -> pid_t {
+    let line = try await launcher.outputLine(with: "broker \(broker + 1) is ", "start \(start)")
+    let words = line.split { " ,".contains($0) }
+    let address: SocketAddress = try #require(SocketAddress(String(words[5])))
+    doors[broker].broker = address
+    return try #require(pid_t(words[3]))
+  }
+}

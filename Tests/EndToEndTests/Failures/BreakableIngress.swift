@@ -1,0 +1,112 @@
+import EventLoop
+import Foundation
+import Glibc
+import HTTPClient
+import TestSupport
+import Testing
+
+/// The program `siwa-ingress`, which is killed, frozen, ended and started again, always on one port.
+@Loop
+final class BreakableIngress {
+  /// What the program believes of its clock and its disk.
+  let faults: PreloadedFaults
+  /// The port that Apple sends to.
+  private(set) var port: UInt16 = 0
+  /// How often it was started.
+  private(set) var starts = 0
+  /// The most memory that it took, in megabytes, and the life of at least a minute in which it grew most.
+  private(set) var memory = (most: 0.0, growth: 0.0)
+
+  /// How often it wrote each message that somebody should look at.
+  private(set) var complaints: [String: Int] = [:]
+
+  private var running: RunningIngress?
+  private var environment: [String: String]
+  private let client: HTTPClient
+  /// One figure a second, of this life.
+  private var samples: [Double] = []
+  private var lastSample = MonotonicTime(nanoseconds: 0)
+
+  /// `INGRESS` in the environment names the program, where it is not the one beside the tests.
+  private nonisolated static let path =
+    ProcessInfo.processInfo.environment["INGRESS"].map { $0.isEmpty ? nil : $0 } ?? nil
+
+  /// An ingress that does not run yet.
+  init(_ stage: Stage, _ faults: PreloadedFaults, settings: [String: String]) {
+    (self.faults, client) = (faults, stage.client)
+    environment = stage.environment.merging(faults.environment) { $1 }.merging(settings) { $1 }
+    environment["SIWA_LOG_LEVEL"] = "info"
+  }
+
+  /// Starts it, and waits until it listens.
+  func start() async throws {
+    let program = try RunningProgram(Self.path ?? RunningProgram.path(of: "siwa-ingress"), [], environment)
+    let started = try await RunningIngress(program, client)
+    running = started
+    port = started.address.port
+    environment["SIWA_INGRESS_LISTEN"] = "\(started.address)"
+    starts += 1
+    samples = []
+  }
+
+  /// Kills it as a power cut would.
+  func kill() async {
+    await running?.program.kill()
+    noteComplaints()
+    running = nil
+  }
+
+  /// Ends it in good order.
+  func end() async throws -> RunningProgram.End? {
+    let end = try await running?.end()
+    noteComplaints()
+    running = nil
+    return end
+  }
+
+  /// Sends a signal: SIGSTOP, SIGCONT.
+  func signal(_ number: Int32) { running?.program.signal(number) }
+
+  /// Whether it says that all of its parts are ready, and holds nothing that is not on the topic.
+  func hasRecovered() async throws -> Bool {
+    guard let running, try await running.get("/readyz").status == 200 else { return false }
+    return try await spooled() == 0
+  }
+
+  /// What it says of itself, for whoever wonders why it has not recovered.
+  var state: String {
+    get async throws {
+      guard let running else { return "the ingress does not run" }
+      return try await running.get("/readyz").text + running.program.errors.suffix(2000)
+    }
+  }
+
+  /// How many events wait in the spool.
+  func spooled() async throws -> Int {
+    guard let text = try await running?.get("/metrics").text else { return 0 }
+    let line = text.split(separator: "\n").first { $0.hasPrefix("siwa_ingress_spool_records ") }
+    return line?.split(separator: " ").last.flatMap { Int($0) } ?? 0
+  }
+
+  private func noteComplaints() {
+    let lines = running?.program.errors.split(separator: "\n") ?? []
+    for line in lines where line.contains(#""level":"error""#) || !line.hasPrefix("{") {
+      let message = line.range(of: #""message":""#).map { line[$0.upperBound...].prefix { $0 != "\"" } } ?? line
+      complaints[String(message), default: 0] += 1
+    }
+  }
+
+  /// Notes how much memory it takes, once a second.
+  func sample() throws {
+    guard let running, .now - lastSample >= .seconds(1) else { return }
+    lastSample = .now
+    let status = try String(contentsOfFile: "/proc/\(running.program.identifier)/status", encoding: .utf8)
+    guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmRSS:") }),
+      let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Double($0) })
+    else { return }
+    samples.append(kilobytes / 1024)
+    memory.most = max(memory.most, kilobytes / 1024)
+    // Its first half minute fills caches and pools.
+    if samples.count > 60 { memory.growth = max(memory.growth, kilobytes / 1024 - samples[30]) }
+  }
+}
