@@ -1,6 +1,6 @@
 # What there is to do here; `make` alone says it. What Debian has to have installed for it is listed in .ci/packages.
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long fuzz bench release format lint
+.PHONY: help run build test test-long reliability fuzz bench release format lint
 
 # Every target declares what it imports.
 swift_options := --explicit-target-dependency-import-check error
@@ -29,7 +29,16 @@ test: ## run every test; the summary comes last
 	swift test --disable-xctest $(swift_options)
 
 test-long: export EFFORT ?= 20
-test-long: test ## run every test, with twenty times as many random inputs
+test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
+
+# NOTIFICATIONS, RATE (a second), SEED and FAULTS can be chosen: see docs/reliability.md.
+reliability: export NOTIFICATIONS ?= 1000000
+reliability: export INGRESS = $(CURDIR)/.build/release/siwa-ingress
+reliability: export SWIFT_BACKTRACE := enable=no
+reliability: ## run the long trials alone: brokers, network, clock, disk and the ingress break under load; half an hour
+	@.ci/packages build test
+	$(release) --product siwa-ingress
+	swift test --disable-xctest $(swift_options) --filter LongReliabilityTests
 
 # With lld: gold, which Swift takes by itself, breaks on the sanitizers' libraries.
 fuzz: export SECONDS_EACH ?= 600

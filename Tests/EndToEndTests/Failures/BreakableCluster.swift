@@ -33,7 +33,8 @@ final class BreakableCluster {
     doors = [try BrokerDoor(), try BrokerDoor(), try BrokerDoor()]
     let home = try #require(RealBroker.home)
     launcher = try RunningProgram(
-      Repository.root + "/Tests/run-cluster", [home] + doors.map { "\($0.address.port)" }, endsWithItsInput: true)
+      Repository.root + "/Tests/run-cluster", [home] + doors.map { "\($0.address.port)" },
+      LongTrial.isAsked ? ["KAFKA_OPTS": ""] : [:], endsWithItsInput: true)
     straight = try await launcher.outputLine(with: "127.0.0.1:", ",127.0.0.1:")
     for index in doors.indices { brokers.append((try await process(of: index, start: 1), 1)) }
     let admin = try Admin(try KafkaConfiguration(properties: [("bootstrap.servers", straight)]), log: { _ in })

@@ -84,7 +84,7 @@ final class BreakableIngress {
   /// How many events wait in the spool.
   func spooled() async throws -> Int {
     guard let text = try await running?.get("/metrics").text else { return 0 }
-    let line = text.split(separator: "\n").first { $0.hasPrefix("siwa_ingress_spool_records ") }
+    let line = text.split(separator: "\n").first { $0.hasPrefix("siwa_spool_records ") }
     return line?.split(separator: " ").last.flatMap { Int($0) } ?? 0
   }
 

@@ -18,12 +18,11 @@ final class Trial {
   let bodies: SignedBodies
   /// How often each disruption was there, and the longest time from its end until all was well again.
   private(set) var recoveries: [Disruption: (times: Int, slowest: Duration)] = [:]
-  /// Each line of how it goes, as it is written.
-  var progress: (String) -> Void = { _ in }
-
   private let beginnings: [String: [Int32: Int64]]
   private var sender: PersistentSender?
+  private let begun = MonotonicTime.now
   private var lastProgress = MonotonicTime.now
+  private let spool = TemporaryDirectory()
 
   /// Runs `body` with the ingress started and `users` with `events` each signed for, then mends what is still broken.
   static func run(
@@ -53,8 +52,9 @@ final class Trial {
     _ cluster: BreakableCluster, _ stage: Stage, _ bodies: SignedBodies, _ settings: [String: String]
   ) async throws {
     (self.cluster, self.stage, self.bodies) = (cluster, stage, bodies)
-    let faults = try await PreloadedFaults(files: stage.files, folder: stage.files.path)
-    ingress = BreakableIngress(stage, faults, settings: settings)
+    let faults = try await PreloadedFaults(files: stage.files, folder: spool.path)
+    let own = ["SIWA_INGRESS_SPOOL_DIRECTORY": spool.path, "SIWA_INGRESS_SPOOL_AFTER": "500ms"]
+    ingress = BreakableIngress(stage, faults, settings: own.merging(settings) { $1 })
     beginnings = try await TrialReader.ends(cluster.straight)
   }
 
@@ -148,7 +148,12 @@ final class Trial {
   /// Tells the sender to begin nothing new.
   func stopSending() { sender?.stop() }
 
-  func tell(_ line: String) { progress(line) }
+  /// Says how it goes, at once, where somebody waits for it.
+  func tell(_ line: String) {
+    guard LongTrial.isAsked else { return }
+    let elapsed = Self.seconds(.now - begun)
+    FileHandle.standardOutput.write(Data("\(elapsed) s: \(line)\n".utf8))
+  }
 
   nonisolated static func seconds(_ duration: Duration) -> String {
     String(format: "%.1f", Double(duration.wholeNanoseconds) / 1e9)

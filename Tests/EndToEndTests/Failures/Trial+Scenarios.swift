@@ -1,0 +1,39 @@
+import EventLoop
+import TestSupport
+import Testing
+
+extension Trial {
+  /// No broker can be reached for a while, which nobody outside notices: every answer is 200.
+  func awayFor(_ duration: Duration) async throws {
+    try await begin(.networkSilent, 0)
+    try await pass(duration)
+    try await #expect(ingress.spooled() > 0)
+    try await end(.networkSilent, 0)
+    tell("well again after \(Self.seconds(try await untilRecovered())) s")
+  }
+
+  /// No broker can be reached until the spool is full, so that Apple is asked to send again.
+  func untilSpoolIsFull() async throws {
+    try await begin(.networkSilent, 0)
+    try await until(within: .seconds(120)) { try (report?.refused ?? 0) > 50 }
+    try await end(.networkSilent, 0)
+    tell("well again after \(Self.seconds(try await untilRecovered())) s")
+  }
+
+  /// Kills the ingress while it drains its spool, again and again.
+  func killDuringTheDrain(times: Int) async throws {
+    for time in 1...times {
+      try await begin(.networkSilent, 0)
+      try await until(within: .seconds(120)) { try await ingress.spooled() > 200 }
+      // So slow that the drain does not end before it is noticed.
+      try await begin(.networkSlow, 0)
+      let depth = try await ingress.spooled()
+      try await until(within: .seconds(120)) { try await 1..<depth ~= ingress.spooled() }
+      tell("kill \(time): \(try await ingress.spooled()) of \(depth) spooled")
+      await ingress.kill()
+      try await ingress.start()
+    }
+    try await end(.networkSlow, 0)
+    tell("well again after \(Self.seconds(try await untilRecovered())) s")
+  }
+}
