@@ -21,6 +21,7 @@ final class BreakableIngress {
   private(set) var complaints: [String: Int] = [:]
 
   private var running: RunningIngress?
+  private var isFrozen = false
   private var environment: [String: String]
   private let client: HTTPClient
   /// One figure a second, of this life.
@@ -64,8 +65,17 @@ final class BreakableIngress {
     return end
   }
 
-  /// Sends a signal: SIGSTOP, SIGCONT.
-  func signal(_ number: Int32) { running?.program.signal(number) }
+  /// Stops it where it stands, connections open, until `thaw`.
+  func freeze() {
+    running?.program.signal(SIGSTOP)
+    isFrozen = true
+  }
+
+  /// Lets it go on.
+  func thaw() {
+    running?.program.signal(SIGCONT)
+    isFrozen = false
+  }
 
   /// Whether it says that all of its parts are ready, and holds nothing that is not on the topic.
   func hasRecovered() async throws -> Bool {
@@ -83,7 +93,7 @@ final class BreakableIngress {
 
   /// How many events wait in the spool.
   func spooled() async throws -> Int {
-    guard let text = try await running?.get("/metrics").text else { return 0 }
+    guard !isFrozen, let text = try await running?.get("/metrics").text else { return 0 }
     let line = text.split(separator: "\n").first { $0.hasPrefix("siwa_spool_records ") }
     return line?.split(separator: " ").last.flatMap { Int($0) } ?? 0
   }

@@ -10,7 +10,7 @@ extension Trial {
     switch disruption {
     case .ingressKilled: await ingress.kill()
     case .ingressEnded: _ = try await ingress.end()
-    case .ingressFrozen: ingress.signal(SIGSTOP)
+    case .ingressFrozen: ingress.freeze()
     case .keysGone:
       stage.apple.keysAnswer = .unavailable
       await ingress.kill()
@@ -36,7 +36,7 @@ extension Trial {
   func end(_ disruption: Disruption, _ broker: Int) async throws {
     switch disruption {
     case .ingressKilled, .ingressEnded: try await ingress.start()
-    case .ingressFrozen: ingress.signal(SIGCONT)
+    case .ingressFrozen: ingress.thaw()
     case .keysGone: stage.apple.keysAnswer = .keys
     case .brokerKilled, .twoBrokersKilled: try await cluster.startDead()
     case .brokerFrozen: cluster.thaw(broker)
