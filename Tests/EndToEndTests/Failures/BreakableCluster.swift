@@ -43,8 +43,11 @@ final class BreakableCluster {
         NewTopic(
           Topic.accountEvents.name, partitions: Int(Self.partitions), replicationFactor: 3, settings: Self.settings),
         NewTopic(Topic.quarantine.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
+        NewTopic(Topic.signingKeys.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
       ], within: .seconds(60))
-    for topic in [Topic.accountEvents, .quarantine] { _ = try await admin.awaitTopic(topic.name, within: .seconds(60)) }
+    for topic in [Topic.accountEvents, .quarantine, .signingKeys] {
+      _ = try await admin.awaitTopic(topic.name, within: .seconds(60))
+    }
     await admin.close()
   }
 
