@@ -73,8 +73,8 @@ let package = Package(
     room(
       "Domain", "AccountServices",
       [
-        "AccountEvents", "AppleID", "Configuration", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "SQLite",
-        "Telemetry",
+        "AccountEvents", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka",
+        "SQLite", "Telemetry",
       ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),

@@ -46,12 +46,21 @@ public import EventLoop
   /// cannot be taken back. An error says whether the record is certainly not there (`isRetriable`), or whether it may
   /// be (`isUncertain`): then it must be sent again, and may be there twice.
   public func send(_ record: KafkaRecord) async throws(KafkaError) -> KafkaPosition {
-    try await Sender.wait { accept(record, from: $0) }.get()
+    try await withCheckedContinuation { continuation in
+      send(record) { continuation.resume(returning: $0) }
+    }.get()
+  }
+
+  /// Sends the record and goes on; `report` is called once, with what `send` would return or throw. It may be called
+  /// before this returns.
+  public func send(_ record: KafkaRecord, then report: @escaping @Loop (Result<KafkaPosition, KafkaError>) -> Void) {
+    accept(record, from: Sender(answer: report))
   }
 
   /// Ends the producer: takes nothing more, and waits for what is under way, at most for `limit`.
   ///
   /// Returns how many records were not acknowledged. Their senders have got an error.
+  @discardableResult
   public func close(within limit: Duration) async -> Int {
     guard !isClosed else { return 0 }
     isClosed = true

@@ -93,7 +93,7 @@ final class Rehearsal {
       group.addTask(executorPreference: loop) { [self] in await tell(once: once) }
       let first = await group.next() ?? nil
       group.cancelAll()
-      _ = await ingress.drain(within: Self.patience)
+      await ingress.drain(within: Self.patience)
       await consumer.close()
       return first
     }
@@ -153,7 +153,8 @@ extension Rehearsal {
           head: 16_384, fields: 100, body: 65_536, connections: 256, connectionsPerAddress: 256),
         deadlines: HTTPServerDeadlines(
           handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(30)),
-        spool: SpoolSettings(directory: spool, size: 64 << 20, after: .seconds(1)), publishDeadline: .seconds(10),
+        spool: SpoolSettings(directory: spool, size: 64 << 20, after: .seconds(1)),
+        duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(10),
         drainDeadline: patience),
       log: LogSettings(level: .warning, format: .text))
   }

@@ -36,25 +36,26 @@ final class IngressRig {
   private let client: HTTPClient
   private let files: TemporaryDirectory
 
-  /// Runs `body` while the ingress runs, then drains it. With `keysFailure` Apple's keys cannot be had from the start.
+  /// Runs `body` while the ingress runs, then drains it. With `keysFailure` Apple's keys cannot be had from the start;
+  /// `spoolSize` is what the spool may hold, in bytes.
   static func run(
-    keysFailure: AppleKeysFailure? = nil, _ body: @Loop (IngressRig) async throws -> Void
+    keysFailure: AppleKeysFailure? = nil, spoolSize: Int = 1 << 30, _ body: @Loop (IngressRig) async throws -> Void
   ) async throws {
-    let rig = try IngressRig()
+    let rig = try await IngressRig(spoolSize: spoolSize)
     if let keysFailure { rig.source.answer = .failure(keysFailure) }
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [service = rig.service] in await service.run() }
       do {
         try await body(rig)
       } catch {
-        _ = await rig.service.drain(within: .zero)
+        await rig.service.drain(within: .zero)
         throw error
       }
-      _ = await rig.service.drain(within: .zero)
+      await rig.service.drain(within: .zero)
     }
   }
 
-  private init() throws {
+  private init(spoolSize: Int) async throws {
     apple = SimulatedApple(
       ring: Self.ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { Self.now })
     source = try KeysSource(Self.ring.keys)
@@ -68,8 +69,9 @@ final class IngressRig {
       limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
       deadlines: HTTPServerDeadlines(
         handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600), request: .seconds(600)),
-      spool: SpoolSettings(directory: files.path + "/spool", size: 1 << 20, after: .seconds(60)),
-      publishDeadline: .seconds(60), drainDeadline: .seconds(5))
+      spool: SpoolSettings(directory: files.path, size: spoolSize, after: .seconds(600)),
+      duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(60),
+      drainDeadline: .seconds(5))
     let registry = MetricsRegistry()
     // A key that is not there is asked for again at once; a source that failed is left alone for longer than any test.
     let keys = AppleKeys(
@@ -78,11 +80,13 @@ final class IngressRig {
         refresh: .seconds(3600), pause: .nanoseconds(1), firstRetry: .seconds(3600), longestRetry: .seconds(3600)),
       alarm: SystemAlarmClock(), now: { Self.now }, jitter: { 0 },
       metrics: AppleKeysMetrics(registry, now: { Self.now }), logger: lines.logger())
+    let publisher = try await EventPublisher(
+      settings, log: log, registry: registry, logger: lines.logger(), now: { Self.now })
     service = try IngressService(
       settings,
       verifier: NotificationVerifier(
         issuer: AppleNotification.appleIssuer, teams: Self.teams, clockTolerance: .seconds(60)),
-      keys: keys, log: log, registry: registry, logger: lines.logger(), now: { Self.now })
+      keys: keys, publisher: publisher, registry: registry, logger: lines.logger(), now: { Self.now })
     client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(120),

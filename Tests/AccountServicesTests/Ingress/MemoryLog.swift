@@ -1,66 +1,92 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import TestSupport
 import Testing
 
 /// A log in memory that does what a test tells it to. An append after its end is a failure of the test.
 @Loop
 final class MemoryLog: EventLog {
-  /// The records of events that were appended, in their order.
+  typealias Report = @Loop (Result<EventLogPosition, EventLogError>) -> Void
+
+  /// The records of events that stand on it, in their order.
   private(set) var records: [EventRecord] = []
   /// The records of signing keys that were appended, each with the number of events before it.
   private(set) var signingKeys: [(record: EventRecord, eventsBefore: Int)] = []
   /// Why a record is not taken; nil where it is.
   var fault: (EventRecord) -> EventLogError? = { _ in nil }
+  /// Whether a record stands on it although its append is reported to have failed.
+  var takesWhatItReportsAsUncertain = false
   /// Why the log is not ready; nil while it is.
   var unreadiness: EventLogError?
   private(set) var isClosed = false
   private var isHolding = false
-  private var held: [CheckedContinuation<Void, Never>] = []
   private var observer: CheckedContinuation<Void, Never>?
+  private var held: [(record: EventRecord, report: Report)] = []
 
   /// Lets every append wait from now on, until `release`.
   func hold() { isHolding = true }
 
-  /// Lets those that wait go on.
+  /// Lets those that wait go on, and all that come.
   func release() {
     isHolding = false
-    for waiting in held { waiting.resume() }
-    held = []
+    while !held.isEmpty { releaseFirst() }
   }
+
+  /// Lets the oldest that waits go on.
+  func releaseFirst() {
+    let (record, report) = held.removeFirst()
+    settle(record, report)
+  }
+
+  /// Holds and releases in turn, until so many records stand on it.
+  func flicker(until count: Int) async {
+    while records.count < count {
+      hold()
+      await turn()
+      release()
+      await turn()
+    }
+  }
+
+  /// What waits, in its order.
+  var waiting: [EventRecord] { held.map(\.record) }
 
   /// Waits until an append waits.
   func untilHeld() async {
-    if held.isEmpty { await withCheckedContinuation { observer = $0 } }
+    await withCheckedContinuation { continuation in
+      if held.isEmpty { observer = continuation } else { continuation.resume() }
+    }
   }
 
-  func append(_ record: EventRecord) async throws(EventLogError) -> EventLogPosition {
+  func append(_ record: EventRecord, then report: @escaping Report) {
     if isClosed { Issue.record("an append to a log that was closed") }
-    if isHolding {
-      await withCheckedContinuation { continuation in
-        held.append(continuation)
-        observer?.resume()
-        observer = nil
+    guard isHolding else { return settle(record, report) }
+    held.append((record, report))
+    observer?.resume()
+    observer = nil
+  }
+
+  private func settle(_ record: EventRecord, _ report: Report) {
+    let fault = isClosed ? .sample(.uncertain) : fault(record)
+    if fault == nil || (fault?.outcome == .uncertain && takesWhatItReportsAsUncertain) {
+      if record.topic == .signingKeys {
+        signingKeys.append((record, eventsBefore: records.count))
+      } else {
+        records.append(record)
       }
-      if isClosed { throw .sample(.uncertain) }
     }
-    if let fault = fault(record) { throw fault }
-    if record.topic == .signingKeys {
-      signingKeys.append((record, eventsBefore: records.count))
-      return EventLogPosition(partition: 0, offset: Int64(signingKeys.count - 1))
-    }
-    records.append(record)
-    return EventLogPosition(partition: 0, offset: Int64(records.count - 1))
+    if let fault { return report(.failure(fault)) }
+    report(.success(EventLogPosition(partition: 0, offset: Int64(records.count - 1))))
   }
 
   func check() async throws(EventLogError) {
     if let unreadiness { throw unreadiness }
   }
 
-  func close(within patience: Duration) async -> Int {
+  func close(within patience: Duration) async {
     isClosed = true
-    defer { release() }
-    return held.count
+    release()
   }
 }
 

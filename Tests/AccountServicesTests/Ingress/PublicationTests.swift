@@ -63,14 +63,14 @@ import Testing
   }
 
   @Test func wherePartOfANotificationCannotBeKeptAllOfItIsAskedForAgain() async throws {
-    try await IngressRig.run { rig in
+    try await IngressRig.run(spoolSize: 1) { rig in
       rig.log.fault = { $0.topic == .quarantine ? .sample(.unavailable) : nil }
       let body = try rig.body(claims: rig.claims(jti: "several", events: Self.mixed()))
       #expect(try await rig.post(body).status == 503)
       #expect(try await rig.metric("siwa_ingress_notifications_accepted_total") == 0)
       rig.log.fault = { _ in nil }
       #expect(try await rig.post(body).status == 200)
-      #expect(Set(rig.log.records.map { $0.text(of: "ce_id") }) == ["several.0", "several.1", "several.2"])
+      #expect(rig.log.records.map { $0.text(of: "ce_id") } == ["several.0", "several.1", "several.2"])
     }
   }
 

@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func withoutItsKeyNothingIsAnswered() async throws {
-    try await IngressRig.run { rig in
+    try await IngressRig.run(spoolSize: 1) { rig in
       rig.log.fault = { $0.topic == .signingKeys ? .sample(.unavailable) : nil }
       let notification = try rig.sign(.consentRevoked)
       #expect(try await rig.post(notification.body).status == 503)

@@ -5,6 +5,7 @@ import Cryptography
 import EventLoop
 import HTTPClient
 import HTTPServer
+import Telemetry
 import TestSupport
 import Testing
 
@@ -78,7 +79,8 @@ final class Stage {
       deadlines: HTTPServerDeadlines(
         handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(90)),
       spool: SpoolSettings(directory: files.path + "/spool", size: 64 << 20, after: .seconds(30)),
-      publishDeadline: .seconds(60), drainDeadline: .seconds(30))
+      duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(60),
+      drainDeadline: .seconds(30))
   }
 
   /// Runs `body` with the ingress listening, then kills it if it still runs.

@@ -4,16 +4,17 @@ package import EventLoop
 /// Where records go so that everybody downstream can read them: Kafka, or memory in tests.
 @Loop
 package protocol EventLog: AnyObject, Sendable {
-  /// Appends the record and returns once every in-sync replica has it.
+  /// Appends the record; `report` is called once, when every in-sync replica has it or the log has given up, and maybe
+  /// before this returns. Records of one key that were given one after the other never change their places.
   ///
-  /// Throws `.uncertain` when nobody can know whether it is there: whoever asked must not be told that it is.
-  func append(_ record: EventRecord) async throws(EventLogError) -> EventLogPosition
+  /// Reports `.uncertain` when nobody can know whether it is there: whoever asked must not be told that it is.
+  func append(_ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
   /// Asks whether records could be appended now: whether the log is there, and its topics.
   func check() async throws(EventLogError)
 
-  /// Waits for what is in flight, for `patience` at most, and says how many records were not acknowledged.
-  func close(within patience: Duration) async -> Int
+  /// Waits for what is under way, for `patience` at most; what is not acknowledged by then is reported so.
+  func close(within patience: Duration) async
 }
 
 /// Where a record stands.
@@ -49,5 +50,17 @@ package struct EventLogError: Error, Sendable, Equatable {
   /// An error with what the log said.
   package init(_ outcome: Outcome, reason: String, detail: String) {
     (self.outcome, self.reason, self.detail) = (outcome, reason, detail)
+  }
+}
+
+extension EventLogError {
+  /// The spool did not take what had to queue in it.
+  init(_ error: SpoolError) {
+    self.init(.unavailable, reason: "spool-\(error.code.rawValue)", detail: "\(error)")
+  }
+
+  /// Neither took the record.
+  init(_ error: EventLogError, and spool: SpoolError) {
+    self.init(error.outcome, reason: error.reason, detail: "\(error.detail); \(spool)")
   }
 }

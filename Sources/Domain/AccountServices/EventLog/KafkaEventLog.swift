@@ -13,7 +13,9 @@ package final class KafkaEventLog: EventLog {
 
   private let topics: [Topic]
   private let makeProducer: @Loop () throws(KafkaError) -> Producer
-  private var producer: Producer
+  /// Nil from the end of a dead one until the next.
+  private var producer: Producer?
+  private var isBurying = false
   private var isClosed = false
 
   /// A log that appends with what `producer` makes; `topics` are those that `check` asks for.
@@ -24,30 +26,54 @@ package final class KafkaEventLog: EventLog {
     producer = try makeProducer()
   }
 
-  package func append(_ record: EventRecord) async throws(EventLogError) -> EventLogPosition {
-    let producer = producer
+  package func append(
+    _ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    let producer: Producer
+    do throws(EventLogError) { producer = try living() } catch { return report(.failure(error)) }
+    producer.send(KafkaRecord(record)) { [self] result in
+      switch result {
+      case .success(let position):
+        report(.success(EventLogPosition(partition: position.partition, offset: position.offset)))
+      case .failure(let error):
+        if error.code == .fatal { bury(producer) }
+        report(.failure(EventLogError(error)))
+      }
+    }
+  }
+
+  /// The producer; a new one where the last has died and is gone.
+  private func living() throws(EventLogError) -> Producer {
+    if let producer { return producer }
+    if isClosed { throw EventLogError(.unavailable, reason: "closed", detail: "the log is closed") }
+    if isBurying {
+      throw EventLogError(.unavailable, reason: "fatal", detail: "the producer died; its connections are being closed")
+    }
     do throws(KafkaError) {
-      let position = try await producer.send(KafkaRecord(record))
-      return EventLogPosition(partition: position.partition, offset: position.offset)
+      let producer = try makeProducer()
+      self.producer = producer
+      return producer
     } catch {
-      if error.code == .fatal { replace(producer) }
       throw EventLogError(error)
     }
   }
 
-  /// Puts a new producer in the place of a dead one, unless somebody else who was refused has done so.
-  private func replace(_ dead: Producer) {
+  /// Ends a dead producer. The next one sends nothing before its connections are closed: what the dead one still had on
+  /// the wire must not arrive behind what the next one sends.
+  private func bury(_ dead: Producer) {
     guard producer === dead, !isClosed else { return }
-    do throws(KafkaError) {
-      producer = try makeProducer()
-    } catch {
-      return  // the next one who is refused tries again, and says why to whoever waits
-    }
-    // Its end takes a moment, which nobody needs to wait for: whoever waited for a record of its has been told.
-    Task { _ = await dead.close(within: .zero) }
+    producer = nil
+    isBurying = true
+    Task(executorPreference: Loop.executor) { await self.end(dead) }
+  }
+
+  private func end(_ dead: Producer) async {
+    await dead.close(within: .zero)
+    isBurying = false
   }
 
   package func check() async throws(EventLogError) {
+    let producer = try living()
     for topic in topics {
       let description: TopicDescription
       do throws(KafkaError) {
@@ -62,9 +88,10 @@ package final class KafkaEventLog: EventLog {
     }
   }
 
-  package func close(within patience: Duration) async -> Int {
+  package func close(within patience: Duration) async {
     isClosed = true
-    return await producer.close(within: patience)
+    await producer?.close(within: patience)
+    producer = nil
   }
 }
 

@@ -3,7 +3,7 @@ package import HTTPServer
 
 /// What Apple is told. Only `accepted` lets Apple forget the notification; everything else makes it send again.
 package enum Answer: Sendable, Equatable {
-  /// Every in-sync replica has what the notification said.
+  /// Every in-sync replica has what the notification said, or the spool.
   case accepted
   /// No, and never: the notification is not Apple's, not for us, or broken.
   case refused(Refusal)

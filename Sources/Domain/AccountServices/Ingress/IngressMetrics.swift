@@ -8,7 +8,7 @@ package struct IngressMetrics: Sendable {
   package let quarantined: CounterFamily<QuarantinedEvent.Reason>
   /// How long the verifier took.
   package let verification: Histogram
-  /// From the first produce to the last acknowledgement of a notification's records.
+  /// From a notification's verification until all its records are on the log or in the spool.
   package let publication: Histogram
   private let published: CounterFamily<NotifiedType>
   private let accepted: Counter
@@ -35,7 +35,8 @@ package struct IngressMetrics: Sendable {
   /// Makes the metrics in `registry`.
   package init(_ registry: MetricsRegistry) {
     accepted = registry.counter(
-      "siwa_ingress_notifications_accepted_total", "Notifications answered 200: verified and on their topic.")
+      "siwa_ingress_notifications_accepted_total",
+      "Notifications answered 200: verified, and on their topic or in the spool.")
     refused = registry.counters(
       "siwa_ingress_notifications_refused_total", "Notifications answered 400, by reason.", by: "reason")
     later = registry.counters(
@@ -45,7 +46,7 @@ package struct IngressMetrics: Sendable {
       "siwa_ingress_requests_rejected_total", "Requests that are no notification: wrong path, method, size, form.",
       by: "reason")
     published = registry.counters(
-      "siwa_ingress_events_published_total", "Events on apple.account-events.v1, by type.", by: "type")
+      "siwa_ingress_events_published_total", "Events accepted for apple.account-events.v1, by type.", by: "type")
     quarantined = registry.counters(
       "siwa_ingress_events_quarantined_total",
       "Events that Apple signed and that are not understood, by reason. Alarm on any increase: each is an obligation.",
@@ -53,7 +54,8 @@ package struct IngressMetrics: Sendable {
     verification = registry.histogram(
       "siwa_ingress_verification_seconds", "Time to verify a notification.", buckets: Histogram.secondsBuckets)
     publication = registry.histogram(
-      "siwa_ingress_publication_seconds", "Time until all in-sync replicas acknowledged a notification's events.",
+      "siwa_ingress_publication_seconds",
+      "Time until a notification's events are on all in-sync replicas or in the spool.",
       buckets: Histogram.secondsBuckets)
   }
 

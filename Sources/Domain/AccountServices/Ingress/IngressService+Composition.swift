@@ -1,4 +1,4 @@
-import AccountEvents
+package import AccountEvents
 import AppleID
 import EventLoop
 import Kafka
@@ -16,12 +16,31 @@ extension IngressService {
     let log = try KafkaEventLog(topics: [.accountEvents, .quarantine, .signingKeys]) { () throws(KafkaError) in
       try Producer(kafka, deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
     }
+    let publisher = try await EventPublisher(
+      configuration.ingress, log: log, registry: registry, logger: logger, now: { Timestamp.now })
     let verifier = NotificationVerifier(
       issuer: configuration.apple.issuer, teams: configuration.teams.teams,
       clockTolerance: configuration.apple.clockTolerance)
     try self.init(
-      configuration.ingress, verifier: verifier, keys: keys, log: log, registry: registry, logger: logger,
+      configuration.ingress, verifier: verifier, keys: keys, publisher: publisher, registry: registry, logger: logger,
       now: { Timestamp.now })
+  }
+}
+
+extension EventPublisher {
+  /// A publisher with spool and memory where the settings have them.
+  package convenience init(
+    _ settings: IngressSettings, log: any EventLog, registry: MetricsRegistry, logger: Logger,
+    now: @escaping @Sendable () -> Timestamp
+  ) async throws(SpoolError) {
+    let spool = try await Spool.open(
+      directory: settings.spool.directory, limit: settings.spool.size, now: now, registry: registry, logger: logger)
+    try await self.init(
+      log: log, spool: spool,
+      accepted: try AcceptedEvents(
+        in: settings.spool.directory, number: settings.duplicates.number, time: settings.duplicates.time, now: now,
+        logger: logger),
+      patience: settings.spool.after, metrics: PublicationMetrics(registry), logger: logger)
   }
 }
 

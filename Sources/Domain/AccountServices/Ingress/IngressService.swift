@@ -25,20 +25,20 @@ package final class IngressService {
   private let server: HTTPServer
   private let administration: HTTPServer
   private let keys: AppleKeys
-  private let log: any EventLog
+  private let publisher: EventPublisher
   private let readiness = Readiness()
   private let logger: Logger
   private var isDraining = false
 
   /// Binds both addresses: what is wrong with them or with the certificate shows here.
   package init(
-    _ settings: IngressSettings, verifier: NotificationVerifier, keys: AppleKeys, log: any EventLog,
+    _ settings: IngressSettings, verifier: NotificationVerifier, keys: AppleKeys, publisher: EventPublisher,
     registry: MetricsRegistry, logger: Logger, now: @escaping @Sendable () -> Timestamp
   ) throws(HTTPServerError) {
-    (self.keys, self.log, self.logger) = (keys, log, logger)
+    (self.keys, self.publisher, self.logger) = (keys, publisher, logger)
     let endpoint = NotificationEndpoint(
       path: settings.path, largestBody: settings.limits.body, retryAfter: Self.retryAfter,
-      verifier: verifier, keys: keys, log: log, metrics: IngressMetrics(registry), logger: logger, now: now)
+      verifier: verifier, keys: keys, publisher: publisher, metrics: IngressMetrics(registry), logger: logger, now: now)
     server = try HTTPServer(
       HTTPServerConfiguration(
         address: settings.listen, tls: settings.tls, limits: settings.limits, deadlines: settings.deadlines,
@@ -57,80 +57,67 @@ package final class IngressService {
   /// Serves until `drain` has ended.
   package func run() async {
     guard !isDraining else { return }  // told to end before it began
-    readiness.note(.service, nil)
+    readiness[.service] = .ready
     logger.info(
       "ingress listens",
       ["listen.address": .describing(address), "listen.administration": .describing(administrationAddress)])
     await withDiscardingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [keys] in await keys.run() }
       group.addTask(executorPreference: Loop.executor) { [self] in
-        await watch(.keys) { keys.current.keyIDs.isEmpty ? "no keys yet" : nil }
+        await watch(.keys) { keys.current.keyIDs.isEmpty ? .notReady(cause: "no keys yet") : .ready }
       }
-      group.addTask(executorPreference: Loop.executor) { [self] in
-        await watch(.kafka) {
-          do throws(EventLogError) {
-            try await log.check()
-            return nil
-          } catch {
-            return error.detail
-          }
-        }
-      }
+      group.addTask(executorPreference: Loop.executor) { [self] in await watch(.kafka, publisher.check) }
+      group.addTask(executorPreference: Loop.executor) { [publisher] in await publisher.drain() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       await server.run()
       group.cancelAll()
     }
   }
 
-  /// Ends in good order: takes nothing new, answers what was accepted, waits for the log, all within `patience`.
-  /// Returns how many records the log never acknowledged; Apple got no 200 for their notifications.
-  package func drain(within patience: Duration) async -> Int {
+  /// Ends in good order: takes nothing new, answers what was accepted, waits for the log, all within `patience`. What the
+  /// log has not acknowledged stays in the spool.
+  package func drain(within patience: Duration) async {
     let end = MonotonicTime.now + patience
     isDraining = true
-    readiness.note(.service, "draining")
+    readiness[.service] = .notReady(cause: "draining")
     logger.info("ingress drains", ["http.connections": .integer(server.connectionCount)])
-    let unacknowledged = await withTaskGroup(of: Int.self) { [log, server] group in
+    await withDiscardingTaskGroup { [publisher, server] group in
       group.addTask(executorPreference: Loop.executor) {
         // Cancelled where all were answered in time. Where not, nobody gets an answer any more, and what still waits for
         // the log waits for nothing.
         do { try await Loop.sleep(until: end) } catch {}
-        return await log.close(within: max(end - .now, .zero))
+        await publisher.close(by: end)
       }
       await server.drain(within: patience)
       group.cancelAll()
-      return await group.next() ?? 0
     }
     await administration.drain(within: .zero)
-    if unacknowledged > 0 {
-      logger.warning("records were not acknowledged before the end", ["kafka.records": .integer(unacknowledged)])
-    }
     logger.info("ingress ended")
-    return unacknowledged
   }
 
-  /// Asks a part again and again what keeps it from being ready (nil: nothing), and logs what changes.
-  private func watch(_ part: Readiness.Part, _ ask: @Loop () async -> String?) async {
+  /// Asks a part again and again how it is, and logs what changes.
+  private func watch(_ part: Readiness.Part, _ ask: @Loop () async -> Readiness.State) async {
     while true {
-      let cause = await ask()
+      let state = await ask()
       if isDraining { return }
-      note(part, cause)
+      note(part, state)
       do {
-        try await Loop.sleep(for: readiness.isReady(part) ? Self.pulse.ready : Self.pulse.notReady)
+        try await Loop.sleep(for: state == .ready ? Self.pulse.ready : Self.pulse.notReady)
       } catch {
         return  // the service ends
       }
     }
   }
 
-  private func note(_ part: Readiness.Part, _ cause: String?) {
-    let wasReady = readiness.isReady(part)
-    guard readiness.note(part, cause) else { return }
-    if let cause {
-      // A part that is not ready yet is no surprise; one that is not ready any more is.
-      let metadata: LogMetadata = ["part": .string(part.rawValue), "cause": .string(cause)]
-      if wasReady { logger.warning("not ready", metadata) } else { logger.info("not ready yet", metadata) }
-    } else {
-      logger.info("ready", ["part": .string(part.rawValue)])
+  private func note(_ part: Readiness.Part, _ state: Readiness.State) {
+    let last = readiness[part]
+    guard last != state else { return }
+    readiness[part] = state
+    let metadata: LogMetadata = ["part": .string(part.rawValue), "state": .describing(state)]
+    switch (last, state) {
+    case (_, .ready): logger.info("ready", ["part": .string(part.rawValue)])
+    case (.ready, _): logger.warning("not ready any more", metadata)
+    default: logger.info("not ready yet", metadata)
     }
   }
 }

@@ -12,7 +12,7 @@ package final class NotificationEndpoint {
   private let retryAfter: Int
   private let verifier: NotificationVerifier
   private let keys: AppleKeys
-  private let log: any EventLog
+  private let publisher: EventPublisher
   private let metrics: IngressMetrics
   private let logger: Logger
   private let refusals: RefusalLog
@@ -28,14 +28,14 @@ package final class NotificationEndpoint {
   ///   - now: What the wall clock says.
   package init(
     path: String, largestBody: Int, retryAfter: Int, verifier: NotificationVerifier, keys: AppleKeys,
-    log: any EventLog, metrics: IngressMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp
+    publisher: EventPublisher, metrics: IngressMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp
   ) {
     self.path = Array(path.utf8)
     self.largestBody = largestBody
     self.retryAfter = retryAfter
     self.verifier = verifier
     self.keys = keys
-    self.log = log
+    self.publisher = publisher
     self.metrics = metrics
     self.logger = logger
     refusals = RefusalLog(logger)
@@ -85,13 +85,13 @@ package final class NotificationEndpoint {
     return request.withBody { body in verifier.verify(body, at: now(), keys: keys.current) }
   }
 
-  /// What Apple signed for us is an obligation: each of its events is on a topic, or Apple is asked to send again. So is
-  /// the key that it was signed with, before them.
+  /// What Apple signed for us is an obligation: each of its events is on a topic or in the spool, or Apple is asked to
+  /// send again. So is the key that it was signed with, before them.
   private func publish(_ notification: VerifiedNotification) async -> Answer {
     let start = MonotonicTime.now
     if let record = signingKeys.record(of: notification.signingKey) {
       do throws(EventLogError) {
-        _ = try await log.append(record)
+        _ = try await publisher.publish(record, as: nil)
         signingKeys.notePublished(notification.signingKey)
         logger.info("signing key published", ["keys.id": .string(notification.signingKey.id.text)])
       } catch {
@@ -102,8 +102,7 @@ package final class NotificationEndpoint {
     for event in notification.events {
       let record = EventRecord(event, jws: notification.jws)
       do throws(EventLogError) {
-        let position = try await log.append(record)
-        noteAppended(event, record, position)
+        note(try await publisher.publish(record, as: event.id), of: event, record)
       } catch {
         noteFailed(event, record, error)
         return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
@@ -120,13 +119,27 @@ package final class NotificationEndpoint {
     ]
     switch error.outcome {
     case .unavailable, .uncertain:
-      logger.warning("event not published, Apple is asked to send it again", metadata)
+      logger.warning("event not accepted, Apple is asked to send it again", metadata)
     case .refused:
       logger.error("event refused by the log: lost unless somebody acts before Apple stops sending it", metadata)
     }
   }
 
-  private func noteAppended(_ event: VerifiedNotification.Event, _ record: EventRecord, _ position: EventLogPosition) {
+  private func note(
+    _ acceptance: EventPublisher.Acceptance, of event: VerifiedNotification.Event, _ record: EventRecord
+  ) {
+    let (id, topic) = (LogValue.string(event.id.text), LogValue.string(record.topic.name))
+    switch acceptance {
+    case .published(let position):
+      logger.debug(
+        "event published",
+        [
+          "event.id": id, "kafka.topic": topic, "kafka.partition": .integer(position.partition),
+          "kafka.offset": .integer(position.offset),
+        ])
+    case .spooled: logger.debug("event spooled", ["event.id": id, "kafka.topic": topic])
+    case .repeated: return logger.debug("event accepted before", ["event.id": id])
+    }
     switch event {
     case .known(let known): metrics.countPublished(known.kind)
     case .quarantined(let kept):
@@ -135,12 +148,6 @@ package final class NotificationEndpoint {
         "event quarantined: Apple signed it and it is not understood",
         ["event.id": .string(kept.id.text), "reason": .string(kept.reason.rawValue)])
     }
-    logger.debug(
-      "event published",
-      [
-        "event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name),
-        "kafka.partition": .integer(position.partition), "kafka.offset": .integer(position.offset),
-      ])
   }
 }
 

@@ -13,26 +13,43 @@ package final class Readiness {
     case service
   }
 
-  private var causes: [Part: String]
+  /// How a part is.
+  package enum State: Sendable, Equatable, CustomStringConvertible {
+    /// As it should be.
+    case ready
+    /// It fails, and something else does its work: the service is ready.
+    case replaced(cause: String)
+    /// It fails, and the service with it.
+    case notReady(cause: String)
+
+    /// As `/readyz` and the log show it.
+    package var description: String {
+      switch self {
+      case .ready: "ready"
+      case .replaced(let cause): "replaced: \(cause)"
+      case .notReady(let cause): "not ready: \(cause)"
+      }
+    }
+
+    var isReady: Bool { if case .notReady = self { false } else { true } }
+  }
+
+  private var states: [Part: State]
 
   /// Nothing is ready yet.
-  package init() { causes = Dictionary(uniqueKeysWithValues: Part.allCases.map { ($0, "not checked yet") }) }
-
-  /// Notes that a part is ready (`nil`) or why it is not. Returns whether that is news.
-  @discardableResult
-  package func note(_ part: Part, _ cause: String?) -> Bool {
-    defer { causes[part] = cause }
-    return causes[part] != cause
+  package init() {
+    states = Dictionary(uniqueKeysWithValues: Part.allCases.map { ($0, .notReady(cause: "not checked yet")) })
   }
 
-  /// Whether the part is ready.
-  package func isReady(_ part: Part) -> Bool { causes[part] == nil }
+  /// How a part is.
+  package subscript(_ part: Part) -> State {
+    get { states[part, default: .ready] }
+    set { states[part] = newValue }
+  }
 
-  /// Whether all parts are ready.
-  package var isReady: Bool { causes.isEmpty }
+  /// Whether the service can do its work.
+  package var isReady: Bool { states.values.allSatisfy(\.isReady) }
 
   /// A line for each part, as `/readyz` shows it.
-  package var report: String {
-    Part.allCases.map { part in "\(part.rawValue): \(causes[part].map { "not ready: \($0)" } ?? "ready")\n" }.joined()
-  }
+  package var report: String { Part.allCases.map { "\($0.rawValue): \(self[$0])\n" }.joined() }
 }

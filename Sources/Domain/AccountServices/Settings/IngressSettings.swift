@@ -21,6 +21,8 @@ package struct IngressSettings: Configurable, Equatable {
   package var deadlines: HTTPServerDeadlines
   /// Where notifications wait that the broker does not take in time.
   package var spool: SpoolSettings
+  /// How far back it is known what was accepted.
+  package var duplicates: DuplicatesSettings
   /// How long the broker may take to acknowledge a notification.
   package var publishDeadline: Duration
   /// How long what was accepted may take to be answered once we are told to end.
@@ -29,11 +31,11 @@ package struct IngressSettings: Configurable, Equatable {
   /// Everything said, nothing assumed.
   package init(
     listen: SocketAddress, path: String, tls: TLSServerConfiguration, admin: SocketAddress, sharesPort: Bool,
-    limits: HTTPServerLimits, deadlines: HTTPServerDeadlines, spool: SpoolSettings, publishDeadline: Duration,
-    drainDeadline: Duration
+    limits: HTTPServerLimits, deadlines: HTTPServerDeadlines, spool: SpoolSettings, duplicates: DuplicatesSettings,
+    publishDeadline: Duration, drainDeadline: Duration
   ) {
     (self.listen, self.path, self.tls, self.admin, self.sharesPort) = (listen, path, tls, admin, sharesPort)
-    (self.limits, self.deadlines, self.spool) = (limits, deadlines, spool)
+    (self.limits, self.deadlines, self.spool, self.duplicates) = (limits, deadlines, spool, duplicates)
     (self.publishDeadline, self.drainDeadline) = (publishDeadline, drainDeadline)
   }
 
@@ -56,6 +58,7 @@ package struct IngressSettings: Configurable, Equatable {
     limits = HTTPServerLimits(readingIngress: &settings)
     deadlines = HTTPServerDeadlines(readingIngress: &settings)
     spool = SpoolSettings(reading: &settings)
+    duplicates = DuplicatesSettings(reading: &settings)
     publishDeadline = settings.read(
       "ingress.deadlines.publish", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
       "How long the broker may take to acknowledge a notification; beyond it: 503.")

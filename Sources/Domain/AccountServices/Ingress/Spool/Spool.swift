@@ -17,6 +17,10 @@ package final class Spool {
   package var depth: Int { content.records }
   /// How many bytes of its limit they take.
   package var bytes: Int { content.bytes }
+  /// Whether it takes another record, however large one may be.
+  package var hasRoom: Bool { content.bytes + pledged + (64 << 10) <= limit }
+  /// The last number that was given to a record; 0 before the first one.
+  package private(set) var lastSequence: Int64
   /// Since when the oldest of them has been here; nil where there is none.
   package var oldest: Timestamp? { content.oldest }
 
@@ -27,8 +31,6 @@ package final class Spool {
   private let metrics: SpoolMetrics
   private let logger: Logger
   private var content: SpoolFile.Content
-  /// The last number that was given.
-  private var sequence: Int64
   /// What the records take that have a number and are not written yet.
   private var pledged = 0
   private var waiting = SpoolGroup()
@@ -56,7 +58,7 @@ package final class Spool {
     _ now: @escaping @Sendable () -> Timestamp, _ metrics: SpoolMetrics, _ logger: Logger
   ) {
     (self.directory, self.limit, self.keeper, self.content) = (directory, limit, keeper, content)
-    (self.now, self.metrics, self.logger, sequence) = (now, metrics, logger, content.lastSequence)
+    (self.now, self.metrics, self.logger, lastSequence) = (now, metrics, logger, content.lastSequence)
     pause.onPass { [weak self] in self?.startWorking(afterPause: true) }
   }
 
@@ -74,9 +76,9 @@ package final class Spool {
         metrics.failures[.full].increment()
         return waiter.resume(returning: .failure(SpoolError(.full, directory, "it holds as much as it may")))
       }
-      sequence += 1
+      lastSequence += 1
       pledged += size
-      waiting.inserts.append((SpooledRecord(sequence: sequence, record: record, since: now()), waiter))
+      waiting.inserts.append((SpooledRecord(sequence: lastSequence, record: record, since: now()), waiter))
       startWorking()
     }
     return try outcome.get()

@@ -1,0 +1,152 @@
+package import AccountEvents
+import Cryptography
+package import EventLoop
+import Glibc
+package import Telemetry
+
+/// Remembers which events were accepted, because Apple repeats deliveries: the last `number` of them, for `time` each.
+///
+/// The memory is a ring in a file, written without waiting for the disk: it outlives the end of the process however that
+/// comes, and may lose its last entries with the machine's power. What is forgotten is accepted once more and stands on
+/// the log twice, which every reader has to expect of Kafka anyway. The file holds nothing but hashes.
+@Loop
+package final class AcceptedEvents {
+  /// An entry of the file, in the machine's own byte order: the file never leaves the machine.
+  private struct Entry {
+    static let size = 32
+
+    /// The first half of the SHA-256 of the event's id.
+    var high: UInt64
+    var low: UInt64
+    /// Which entry of all it is, from 1; its place is this modulo their number. 0 where there is none.
+    var sequence: UInt64
+    /// When it was accepted, in seconds since 1970.
+    var seconds: Int64
+  }
+
+  private struct Known {
+    var low: UInt64
+    var seconds: Int64
+    var place: Int
+  }
+
+  /// How many entries are read at once.
+  private static let chunk = 4096
+
+  private let number: Int
+  private let time: Int64
+  private let now: @Sendable () -> Timestamp
+  private let logger: Logger
+  private let descriptor: CInt
+  private var known: [UInt64: Known] = [:]
+  /// The first halves by their place, so that the oldest makes room.
+  private var ring: [UInt64]
+  private var sequence: UInt64 = 0
+  private var isWriting = true
+
+  /// Opens the memory in the spool's directory, or begins it. The spool sees to it that one process has the directory.
+  ///
+  /// - Parameters:
+  ///   - number: How many events are remembered at most; each takes 32 bytes of the file, and 40 bytes of memory.
+  ///   - time: How long an event is remembered, by the wall clock.
+  package init(
+    in directory: String, number: Int, time: Duration, now: @escaping @Sendable () -> Timestamp, logger: Logger
+  ) throws(SpoolError) {
+    (self.number, self.time, self.now, self.logger) = (number, time.components.seconds, now, logger)
+    ring = [UInt64](repeating: 0, count: number)
+    descriptor = unsafe open("\(directory)/accepted-events", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    do throws(SystemError) {
+      guard descriptor >= 0 else { throw .current }
+      try restore()
+    } catch {
+      if descriptor >= 0 { Glibc.close(descriptor) }
+      throw SpoolError(.failed, directory, "accepted-events: \(error)")
+    }
+  }
+
+  /// How many events it knows, those that are too old included.
+  package var count: Int { known.count }
+
+  /// Whether the event was accepted.
+  package func contains(_ id: EventID) -> Bool {
+    let (high, low) = Self.fingerprint(of: id)
+    guard let entry = known[high], entry.low == low else { return false }
+    return now().seconds &- entry.seconds < time
+  }
+
+  /// Remembers that the event was accepted.
+  package func insert(_ id: EventID) {
+    let (high, low) = Self.fingerprint(of: id)
+    sequence += 1
+    let entry = Entry(high: high, low: low, sequence: sequence, seconds: now().seconds)
+    remember(entry)
+    write(entry)
+  }
+
+  /// Ends it. Nothing may be inserted afterwards.
+  package func close() { Glibc.close(descriptor) }
+
+  private func remember(_ entry: Entry) {
+    let place = Int(entry.sequence % UInt64(number))
+    // What was accepted again after its time has a younger place meanwhile.
+    if known[ring[place]]?.place == place { known[ring[place]] = nil }
+    ring[place] = entry.high
+    known[entry.high] = Known(low: entry.low, seconds: entry.seconds, place: place)
+  }
+
+  private func write(_ entry: Entry) {
+    let place = off_t(entry.sequence % UInt64(number)) * off_t(Entry.size)
+    let written = unsafe withUnsafeBytes(of: entry) { unsafe pwrite(descriptor, $0.baseAddress, $0.count, place) }
+    guard (written == Entry.size) != isWriting else { return }
+    isWriting.toggle()
+    if isWriting {
+      logger.info("accepted events are written down again")
+    } else {
+      logger.warning(
+        "accepted events are not written down: they will not be known after a restart",
+        ["cause": .describing(SystemError.current)])
+    }
+  }
+
+  /// Takes up what the last run left. A file for another number of entries is made anew with what fits.
+  private func restore() throws(SystemError) {
+    var status = stat()
+    guard unsafe fstat(descriptor, &status) == 0 else { throw .current }
+    let places = Int(status.st_size) / Entry.size
+    var found: [Entry] = []
+    for start in stride(from: 0, to: places, by: Self.chunk) {
+      let entries = try read(at: start, min(Self.chunk, places - start))
+      // What a power failure left half written is not in its place, or matches no event.
+      found += zip(start..., entries).lazy
+        .filter { place, entry in
+          1..<1 << 62 ~= entry.sequence && entry.sequence % UInt64(places) == UInt64(place)
+        }
+        .map(\.1)
+    }
+    found.sort { $0.sequence < $1.sequence }
+    sequence = found.last?.sequence ?? 0
+    for entry in found.suffix(number) { remember(entry) }
+    guard places != number else { return }
+    guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(number * Entry.size)) == 0 else { throw .current }
+    for entry in found.suffix(number) { write(entry) }
+  }
+
+  private func read(at place: Int, _ number: Int) throws(SystemError) -> [Entry] {
+    var entries = [Entry](repeating: Entry(high: 0, low: 0, sequence: 0, seconds: 0), count: number)
+    let count = unsafe entries.withUnsafeMutableBytes {
+      unsafe pread(descriptor, $0.baseAddress, $0.count, off_t(place * Entry.size))
+    }
+    guard count >= 0 else { throw .current }
+    return Array(entries.prefix(count / Entry.size))
+  }
+
+  private static func fingerprint(of id: EventID) -> (high: UInt64, low: UInt64) {
+    let digest = SHA256.digest(of: Array(id.text.utf8)).bytes
+    func half(_ start: Int) -> UInt64 { digest[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }
+    return (half(0), half(8))
+  }
+}
+
+extension Timestamp {
+  fileprivate var seconds: Int64 { milliseconds / 1000 }
+}

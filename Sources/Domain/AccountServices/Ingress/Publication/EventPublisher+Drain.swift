@@ -1,0 +1,133 @@
+import AccountEvents
+import EventLoop
+import Telemetry
+
+extension EventPublisher {
+  /// How many records are read at once, and how many of them are on their way to the log at once: enough to fill its
+  /// batches, few enough that new traffic finds the loop and the log's queue free.
+  private static let window = 256
+  /// How long what nobody took is left alone.
+  private static let pause = Duration.milliseconds(250)
+
+  /// Brings what the spool holds to the log, until the task is cancelled.
+  package func drain() async {
+    while !Task.isCancelled, !isClosing {
+      await somethingToDrain()
+      let delivered = await pass()
+      if delivered > 0 { continue }
+      do { try await Loop.sleep(for: Self.pause) } catch { return }
+    }
+  }
+
+  /// Wakes the drain: something is held, or has become free.
+  func wakeDrain() {
+    drainer?.resume()
+    drainer = nil
+  }
+
+  private func somethingToDrain() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if spool.depth > 0 || isClosing || Task.isCancelled { return continuation.resume() }
+        drainer = continuation
+      }
+    } onCancel: {
+      Task { @Loop in wakeDrain() }
+    }
+  }
+
+  /// Goes once through all that the spool holds now, oldest first. Returns how many records the log took.
+  ///
+  /// A record that has to stay (its account is busy, or the log did not take it) keeps all later ones of its account back
+  /// until the next pass, so that none overtakes it.
+  private func pass() async -> Int {
+    let pass = DrainPass(width: Self.window)
+    await withDiscardingTaskGroup { group in
+      var place: Int64 = 0
+      let last = spool.lastSequence
+      while place < last, !isClosing, !Task.isCancelled {
+        let records: [SpooledRecord]
+        do throws(SpoolError) {
+          records = try await spool.read(after: place, limit: Self.window)
+        } catch {
+          return logger.error("the spool cannot be read", ["cause": .describing(error)])
+        }
+        if records.isEmpty { return }
+        for record in records {
+          place = record.sequence
+          await pass.enter()
+          let lane = AccountLanes.name(of: record.record.key)
+          guard !isClosing, !pass.isBlocked(lane), lanes.begin(lane) else {
+            pass.block(lane)
+            pass.leave()
+            continue
+          }
+          group.addTask(executorPreference: Loop.executor) { [self] in await bring(record, lane, pass) }
+        }
+      }
+    }
+    return pass.delivered
+  }
+
+  /// Brings one record to the log. It leaves the spool for good before the next of its account may follow.
+  private func bring(_ record: SpooledRecord, _ lane: AccountLanes.Name?, _ pass: DrainPass) async {
+    if await hasLog(record) {
+      pass.delivered += 1
+      await spool.remove(record.sequence)
+      deliveredLate.remove(record.sequence)
+      lanes.hold(-1, of: lane)
+      metrics.drained.increment()
+    } else {
+      pass.block(lane)
+    }
+    lanes.end(lane)
+    pass.leave()
+  }
+
+  /// Whether the log has the record: since its way there took too long, or by now.
+  private func hasLog(_ record: SpooledRecord) async -> Bool {
+    if deliveredLate.contains(record.sequence) { return true }
+    let report = await withCheckedContinuation { continuation in
+      log.append(record.record) { continuation.resume(returning: $0) }
+    }
+    note(report)
+    guard case .failure(let error) = report else { return true }
+    if error.outcome == .refused {
+      logger.error(
+        "the log refuses a record, which stays in the spool",
+        ["spool.sequence": .integer(record.sequence), "reason": .string(error.reason), "detail": .string(error.detail)])
+    }
+    return false
+  }
+}
+
+/// One way through the spool.
+@Loop
+private final class DrainPass {
+  /// How many records the log took.
+  var delivered = 0
+  private var free: Int
+  private var waiter: CheckedContinuation<Void, Never>?
+  private var blocked: Set<AccountLanes.Name> = []
+
+  init(width: Int) { free = width }
+
+  /// Waits until fewer records than may be are on their way.
+  func enter() async {
+    await withCheckedContinuation { continuation in
+      if free > 0 { return continuation.resume() }
+      waiter = continuation
+    }
+    free -= 1
+  }
+
+  func leave() {
+    free += 1
+    waiter?.resume()
+    waiter = nil
+  }
+
+  func isBlocked(_ lane: AccountLanes.Name?) -> Bool { lane.map { blocked.contains($0) } ?? false }
+
+  func block(_ lane: AccountLanes.Name?) { if let lane { blocked.insert(lane) } }
+}

@@ -1,0 +1,205 @@
+package import AccountEvents
+package import EventLoop
+package import Telemetry
+
+/// Takes records, and answers for them: what it accepted is on the log or in the spool, whatever is killed and whenever.
+///
+/// A record goes to the log. Where the log does not acknowledge it in time, the spool takes it too; its way to the log
+/// goes on meanwhile, and what is acknowledged late leaves the spool again. While the log fails, the spool takes records
+/// at once. `drain` brings what the spool holds to the log.
+///
+/// The order of an account's records holds, because one of them at a time is on its way: the next follows when the first
+/// is acknowledged, or queues in the spool behind it. So a record may stand on the log twice, directly one after the
+/// other, and never behind a later one of its account.
+@Loop
+package final class EventPublisher {
+  /// What became of a record that was accepted.
+  package enum Acceptance: Sendable, Equatable {
+    /// Every in-sync replica has it.
+    case published(EventLogPosition)
+    /// The spool has it; the log will.
+    case spooled
+    /// It was accepted before: nothing was done.
+    case repeated
+  }
+
+  let log: any EventLog
+  let spool: Spool
+  let metrics: PublicationMetrics
+  let logger: Logger
+  let patience: Duration
+  private let accepted: AcceptedEvents
+  var lanes = AccountLanes()
+  private var attempts = Attempts()
+  private let alarm = Deadline()
+  private var publishing = 0
+  private var idle: [CheckedContinuation<Void, Never>] = []
+  private(set) var isClosing = false
+  /// Whether the log failed, or was late, and has acknowledged nothing since.
+  private(set) var isLogSuspect = false
+  /// What the log acknowledged after the spool had it too: the drain has only to remove it.
+  var deliveredLate: Set<Int64> = []
+  /// The drain, while there is nothing to do.
+  var drainer: CheckedContinuation<Void, Never>?
+
+  /// A publisher that has what the last run left in the spool.
+  ///
+  /// - Parameters:
+  ///   - accepted: What was accepted before, so that it is not accepted twice.
+  ///   - patience: How long the log may take before the spool has the record too.
+  package init(
+    log: any EventLog, spool: Spool, accepted: AcceptedEvents, patience: Duration, metrics: PublicationMetrics,
+    logger: Logger
+  ) async throws(SpoolError) {
+    (self.log, self.spool, self.accepted, self.patience) = (log, spool, accepted, patience)
+    (self.metrics, self.logger) = (metrics, logger)
+    for held in try await spool.heldKeys() { lanes.hold(held.count, of: AccountLanes.name(of: held.key)) }
+    alarm.onPass { [weak self] in self?.expireAttempts() }
+  }
+
+  /// Accepts a record, once: `id` is what it is known by, nil for what may stand there any number of times.
+  ///
+  /// Throws where neither the log nor the spool takes it. Cancelling the task does not cut it short.
+  package func publish(_ record: EventRecord, as id: EventID?) async throws(EventLogError) -> Acceptance {
+    publishing += 1
+    defer { endPublishing() }
+    let lane = AccountLanes.name(of: record.key)
+    if let lane, !lanes.enter(lane) {
+      await withCheckedContinuation { lanes.wait(for: lane, $0) }
+    }
+    defer { if let lane { lanes.leave(lane) } }
+    if let id, accepted.contains(id) {
+      metrics.repeated.increment()
+      return .repeated
+    }
+    let acceptance = try await accept(record, lane)
+    if let id { accepted.insert(id) }
+    return acceptance
+  }
+
+  private func accept(_ record: EventRecord, _ lane: AccountLanes.Name?) async throws(EventLogError) -> Acceptance {
+    let mustQueue = lanes.isHeld(lane)
+    if !mustQueue, !isLogSuspect { return try await publish(record, lane) }
+    do throws(SpoolError) {
+      try await hold(record, lane)
+      return .spooled
+    } catch {
+      if mustQueue { throw EventLogError(error) }
+      // No room: then the log has to take it, or nobody does.
+      return try await .published(attempt(record).waitForReport().get())
+    }
+  }
+
+  /// The way of nearly all records: to the log, and to the spool where that takes too long.
+  private func publish(_ record: EventRecord, _ lane: AccountLanes.Name?) async throws(EventLogError) -> Acceptance {
+    let attempt = attempt(record)
+    if case .success(let position) = await attempt.wait() { return .published(position) }
+    let mayBegin = lanes.begin(lane)
+    precondition(mayBegin, "the drain takes nothing of an account that nothing is held of")
+    let sequence: Int64
+    do throws(SpoolError) {
+      sequence = try await hold(record, lane)
+    } catch {
+      let report = await attempt.waitForReport()
+      lanes.end(lane)
+      guard case .failure(let failure) = report else { return try .published(report.get()) }
+      throw EventLogError(failure, and: error)
+    }
+    attempt.then { [self] report in
+      if case .success = report { deliveredLate.insert(sequence) }
+      lanes.end(lane)
+      wakeDrain()
+    }
+    return .spooled
+  }
+
+  /// Gives the record to the log.
+  private func attempt(_ record: EventRecord) -> Attempt {
+    let attempt = Attempt(until: Loop.now + patience)
+    attempts.append(attempt)
+    if alarm.due == .distantFuture { alarm.set(attempt.due) }
+    log.append(record) { [self] report in
+      note(report)
+      attempt.note(report)
+    }
+    return attempt
+  }
+
+  /// Gives the record to the spool, and says what it is known by there.
+  @discardableResult
+  private func hold(_ record: EventRecord, _ lane: AccountLanes.Name?) async throws(SpoolError) -> Int64 {
+    lanes.hold(1, of: lane)
+    do throws(SpoolError) {
+      let sequence = try await spool.insert(record)
+      metrics.spooled.increment()
+      wakeDrain()
+      return sequence
+    } catch {
+      lanes.hold(-1, of: lane)
+      throw error
+    }
+  }
+
+  /// Learns from what the log says whether it can be relied on.
+  func note(_ report: Result<EventLogPosition, EventLogError>) {
+    switch report {
+    case .success: noteSuspicion(nil)
+    case .failure(let error): noteSuspicion(error.detail)
+    }
+  }
+
+  private func noteSuspicion(_ cause: String?) {
+    guard isLogSuspect != (cause != nil) else { return }
+    isLogSuspect = cause != nil
+    metrics.isLogSuspect.set(isLogSuspect ? 1 : 0)
+    if let cause {
+      logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause)])
+    } else {
+      logger.info("the log acknowledges again", ["spool.records": .integer(spool.depth)])
+    }
+  }
+
+  private func expireAttempts() {
+    let overdue = attempts.takeDue(by: Loop.now)
+    if !overdue.isEmpty { noteSuspicion("no acknowledgement within \(patience)") }
+    for attempt in overdue { attempt.expire() }
+    if let next = attempts.due { alarm.set(next) }
+  }
+
+  private func endPublishing() {
+    publishing -= 1
+    guard publishing == 0 else { return }
+    for waiting in idle { waiting.resume() }
+    idle = []
+  }
+
+  /// Ends in good order, by `end` at the latest as far as the log is concerned. What the log has not acknowledged by then
+  /// stays in the spool, for the next run. Call it when nothing new is published any more.
+  package func close(by end: MonotonicTime) async {
+    isClosing = true
+    wakeDrain()
+    // Whoever still waits at the end waits in vain for the log. What only the drain or the spool waits for has been
+    // answered, and gets the time that any record gets.
+    await log.close(within: publishing > 0 ? max(end - .now, .zero) : min(patience, max(end - .now, .zero)))
+    await withCheckedContinuation { continuation in
+      if publishing == 0 { continuation.resume() } else { idle.append(continuation) }
+    }
+    alarm.invalidate()
+    await spool.close()
+    accepted.close()
+  }
+}
+
+extension EventPublisher {
+  /// Asks whether records can be accepted now.
+  func check() async -> Readiness.State {
+    do throws(EventLogError) {
+      try await log.check()
+      return .ready
+    } catch {
+      return spool.hasRoom
+        ? .replaced(cause: "the spool takes over: \(error.detail)")
+        : .notReady(cause: "\(error.detail); the spool is full")
+    }
+  }
+}

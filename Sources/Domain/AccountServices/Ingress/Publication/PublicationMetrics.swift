@@ -1,0 +1,20 @@
+package import Telemetry
+
+/// What operators watch of the way from the ingress to the log.
+package struct PublicationMetrics: Sendable {
+  let repeated: Counter
+  let spooled: Counter
+  let drained: Counter
+  let isLogSuspect: Gauge
+
+  /// Makes the metrics in `registry`.
+  package init(_ registry: MetricsRegistry) {
+    repeated = registry.counter(
+      "siwa_ingress_events_repeated_total", "Events that Apple sent again after they had been accepted.")
+    spooled = registry.counter(
+      "siwa_ingress_events_spooled_total", "Events that the spool took because the log failed or was late.")
+    drained = registry.counter("siwa_ingress_events_drained_total", "Events that went from the spool to the log.")
+    isLogSuspect = registry.gauge(
+      "siwa_ingress_log_suspect", "1 while the log failed or was late and has acknowledged nothing since, else 0.")
+  }
+}

@@ -1,0 +1,97 @@
+import AccountEvents
+import AccountServices
+import EventLoop
+import TestSupport
+import Testing
+
+@Loop @Suite struct AcceptedEventsTests {
+  private let folder = TemporaryDirectory()
+  private let clock = Clock()
+
+  /// A clock that a test sets.
+  private final class Clock: @unchecked Sendable {
+    // @unchecked: only the loop's thread touches it.
+    var seconds: Int64 = 1_767_225_600
+    var now: Timestamp { Timestamp(seconds: seconds) ?? .now }
+  }
+
+  private func open(number: Int, time: Duration = .seconds(3600)) throws -> AcceptedEvents {
+    try AcceptedEvents(
+      in: folder.path, number: number, time: time, now: { [clock] in clock.now },
+      logger: CapturedLog().logger())
+  }
+
+  private func id(_ number: Int) throws -> EventID { try #require(EventID("jti-\(number)")) }
+
+  /// Which of the ids from 0 to `count` are known.
+  private func known(_ events: AcceptedEvents, of count: Int) throws -> [Int] {
+    try (0..<count).filter { events.contains(try id($0)) }
+  }
+
+  @Test func knowsTheLastOnesAndNoMore() throws {
+    let events = try open(number: 10)
+    for number in 0..<25 { events.insert(try id(number)) }
+    #expect(try known(events, of: 30) == Array(15..<25))
+    #expect(events.count == 10)
+    events.close()
+  }
+
+  @Test func knowsThemAfterARestartThatNobodyAnnounced() throws {
+    let events = try open(number: 10)
+    for number in 0..<25 { events.insert(try id(number)) }
+    let next = try open(number: 10)  // the first was not closed: its process was killed
+    #expect(try known(next, of: 30) == Array(15..<25))
+    next.insert(try id(25))
+    #expect(try known(next, of: 30) == Array(16..<26))
+    for events in [events, next] { events.close() }
+  }
+
+  @Test(arguments: [4, 10, 11, 40]) func takesOverWhatFitsWhenTheirNumberChanges(_ number: Int) throws {
+    let events = try open(number: 10)
+    for number in 0..<25 { events.insert(try id(number)) }
+    events.close()
+    for _ in 0..<2 {
+      let next = try open(number: number)
+      #expect(try known(next, of: 30) == Array(max(15, 25 - number)..<25))
+      next.close()
+    }
+  }
+
+  @Test func forgetsWhenItsTimeIsOver() throws {
+    let events = try open(number: 4)
+    events.insert(try id(0))
+    clock.seconds += 3599
+    events.insert(try id(1))
+    #expect(try known(events, of: 2) == [0, 1])
+    clock.seconds += 1
+    #expect(try known(events, of: 2) == [1])
+    events.insert(try id(0))
+    // The older place of the same event is used again: that must not make it forget the younger one.
+    for number in 2..<4 { events.insert(try id(number)) }
+    #expect(try known(events, of: 4) == [0, 1, 2, 3])
+    events.close()
+  }
+
+  @Test func aClockThatWasSetBackMakesItForgetNothing() throws {
+    let events = try open(number: 4)
+    events.insert(try id(0))
+    clock.seconds -= 86_400
+    #expect(try known(events, of: 1) == [0])
+    events.close()
+  }
+
+  @Test func whateverStandsInTheFileIsNoReasonToFail() throws {
+    var random = SeededRandom()
+    for _ in SeededRandom.rounds(50) {
+      let bytes = (0..<Int.random(in: 0..<700, using: &random)).map { _ in UInt8.random(in: 0...3, using: &random) }
+      _ = folder.write("accepted-events", bytes)
+      let events = try open(number: 10)
+      #expect(try known(events, of: 10).isEmpty, "seed \(random.seed)")
+      events.insert(try id(3))
+      events.close()
+      let next = try open(number: 10)
+      #expect(try known(next, of: 10) == [3], "seed \(random.seed)")
+      next.close()
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import AccountEvents
+import AccountServices
+import EventLoop
+import TestSupport
+import Testing
+
+/// What was accepted is on the log or in the spool, and in the order of its account.
+@Loop @Suite(.timeLimit(.minutes(5))) struct EventPublisherTests {
+  @Test func whatTheLogTakesNeverSeesTheSpool() async throws {
+    try await PublisherRig.run { rig in
+      let acceptance = try await rig.publish("ada", 1)
+      #expect(acceptance == .published(EventLogPosition(partition: 0, offset: 0)))
+      #expect(rig.spool.lastSequence == 0)
+    }
+  }
+
+  @Test(arguments: EventLogError.Outcome.allCases)
+  func whatTheLogFailsToTakeIsInTheSpoolUntilItDoes(_ outcome: EventLogError.Outcome) async throws {
+    try await PublisherRig.run { rig in
+      rig.log.fault = { _ in .sample(outcome) }
+      #expect(try await rig.publish("ada", 1) == .spooled)
+      #expect(try await rig.publish("ada", 2) == .spooled)
+      #expect(try await rig.publish("bob", 1) == .spooled)
+      #expect(rig.spool.depth == 3 && rig.published.isEmpty)
+      rig.log.fault = { _ in nil }
+      try await rig.untilDrained()
+      #expect(rig.published.filter { $0.hasPrefix("ada") } == ["ada-1", "ada-2"])
+      #expect(rig.published.sorted() == ["ada-1", "ada-2", "bob-1"])
+      #expect(try await rig.publish("ada", 3) == .published(EventLogPosition(partition: 0, offset: 3)))
+    }
+  }
+
+  @Test func whatIsLateIsInTheSpoolAndLeavesItWithoutASecondRecord() async throws {
+    try await PublisherRig.run(patience: .zero) { rig in
+      rig.log.hold()
+      #expect(try await rig.publish("ada", 1) == .spooled)
+      #expect(rig.log.waiting.count == 1)
+      rig.log.release()
+      try await rig.untilDrained()
+      #expect(rig.published == ["ada-1"])
+    }
+  }
+
+  @Test func whatIsLateAndThenFailsIsPublishedAgainBeforeWhatFollows() async throws {
+    try await PublisherRig.run(patience: .zero) { rig in
+      rig.log.takesWhatItReportsAsUncertain = true
+      rig.log.fault = { _ in .sample(.uncertain) }
+      rig.log.hold()
+      #expect(try await rig.publish("ada", 1) == .spooled)
+      #expect(try await rig.publish("ada", 2) == .spooled)
+      #expect(rig.log.waiting.count == 1, "the second one goes nowhere before the first is settled")
+      rig.log.releaseFirst()
+      rig.log.fault = { _ in nil }
+      rig.log.release()
+      try await rig.untilDrained()
+      #expect(rig.published == ["ada-1", "ada-1", "ada-2"])
+    }
+  }
+
+  @Test func oneRecordOfAnAccountIsOnItsWayAtATime() async throws {
+    try await PublisherRig.run { rig in
+      rig.log.hold()
+      let first = rig.publishing("ada", 1)
+      await rig.log.untilHeld()
+      let (second, other) = (rig.publishing("ada", 2), rig.publishing("bob", 1))
+      try await until { rig.log.waiting.count == 2 }
+      #expect(rig.log.waiting.map { String(decoding: $0.value, as: UTF8.self) } == ["ada-1", "bob-1"])
+      rig.log.release()
+      _ = try await (first.value, second.value, other.value)
+      #expect(rig.published == ["ada-1", "bob-1", "ada-2"])
+    }
+  }
+
+  @Test func whatWasAcceptedIsNotPublishedAgain() async throws {
+    try await PublisherRig.run { rig in
+      rig.log.hold()
+      let (first, again) = (rig.publishing("ada", 1), rig.publishing("ada", 1))
+      await rig.log.untilHeld()
+      rig.log.release()
+      let acceptances = try await [first.value, again.value]
+      #expect(acceptances.count { $0 == .repeated } == 1)
+      #expect(try await rig.publish("ada", 1) == .repeated)
+      #expect(rig.published == ["ada-1"])
+      try await rig.again { rig in
+        let acceptance = try await rig.publish("ada", 1)
+        #expect(acceptance == .repeated && rig.published.isEmpty)
+      }
+    }
+  }
+
+  @Test func whatWasNotAcceptedMayComeAgain() async throws {
+    try await PublisherRig.run(limit: 1) { rig in
+      rig.log.fault = { _ in .sample(.unavailable) }
+      await #expect(throws: EventLogError.self) { try await rig.publish("ada", 1) }
+      rig.log.fault = { _ in nil }
+      let acceptance = try await rig.publish("ada", 1)
+      #expect(acceptance == .published(EventLogPosition(partition: 0, offset: 0)))
+    }
+  }
+
+  @Test func theNextRunBringsWhatTheLastOneLeftBeforeWhatFollows() async throws {
+    try await PublisherRig.run(drains: false) { rig in
+      rig.log.fault = { _ in .sample(.unavailable) }
+      for number in 1...3 { #expect(try await rig.publish("ada", number) == .spooled) }
+      try await rig.again { rig in
+        rig.log.hold()
+        #expect(try await rig.publish("ada", 4) == .spooled)
+        rig.log.release()
+        try await rig.untilDrained()
+        #expect(rig.published == ["ada-1", "ada-2", "ada-3", "ada-4"])
+      }
+    }
+  }
+
+  @Test func anAccountThatTheLogRefusesKeepsNobodyElseWaiting() async throws {
+    try await PublisherRig.run { rig in
+      rig.log.fault = { _ in .sample(.unavailable) }
+      for number in 1...3 {
+        for person in ["ada", "bob", "eve"] { #expect(try await rig.publish(person, number) == .spooled) }
+      }
+      rig.log.fault = { $0.key == Array("ada".utf8) ? .sample(.refused) : nil }
+      try await until { rig.spool.depth == 3 }
+      #expect(rig.published.filter { $0.hasPrefix("bob") } == ["bob-1", "bob-2", "bob-3"])
+      #expect(rig.published.count == 6)
+      rig.log.fault = { _ in nil }
+      try await rig.untilDrained()
+      #expect(rig.published.suffix(3) == ["ada-1", "ada-2", "ada-3"])
+    }
+  }
+
+  /// Many people at once, and a log that fails, is late, and takes what it reports as uncertain, at random.
+  @Test func theOrderOfEachAccountHoldsWhateverTheLogDoes() async throws {
+    var random = SeededRandom()
+    for _ in SeededRandom.rounds(5) {
+      let seed = random.next()
+      try await PublisherRig.run(patience: .milliseconds(1)) { rig in
+        let faults = LogFaults(seed)
+        rig.log.takesWhatItReportsAsUncertain = true
+        rig.log.fault = { _ in faults.next() }
+        let (people, events) = (20, 15)
+        try await withThrowingTaskGroup { group in
+          for person in 0..<people {
+            group.addTask(executorPreference: Loop.executor) {
+              for number in 0..<events { _ = try await rig.publish("p\(person)", number) }
+            }
+          }
+          group.addTask(executorPreference: Loop.executor) { await rig.log.flicker(until: people * events) }
+          try await group.waitForAll()
+        }
+        faults.end()
+        try await rig.untilDrained()
+        for person in 0..<people {
+          let published = rig.published.filter { $0.hasPrefix("p\(person)-") }
+          let once = published.indices.filter { $0 == 0 || published[$0] != published[$0 - 1] }.map { published[$0] }
+          #expect(once == (0..<events).map { "p\(person)-\($0)" }, "seed \(random.seed)")
+        }
+      }
+    }
+  }
+}
+
+/// What goes wrong with a log, at random.
+@Loop
+private final class LogFaults {
+  private var random: SeededRandom
+  private var isOver = false
+
+  init(_ seed: UInt64) { random = SeededRandom(seed: seed) }
+
+  func end() { isOver = true }
+
+  func next() -> EventLogError? {
+    isOver || Int.random(in: 0..<4, using: &random) > 0
+      ? nil : EventLogError.Outcome.allCases.randomElement(using: &random).map { .sample($0) }
+  }
+}

@@ -1,0 +1,78 @@
+import AccountEvents
+import AccountServices
+import EventLoop
+import Telemetry
+import TestSupport
+import Testing
+
+/// A publisher over a log in a test's hand and a real spool.
+@Loop
+final class PublisherRig {
+  let log = MemoryLog()
+  let lines = CapturedLog()
+  let registry = MetricsRegistry()
+  private(set) var spool: Spool
+  private(set) var publisher: EventPublisher
+  private let folder: TemporaryDirectory
+  private let patience: Duration
+  private let limit: Int
+
+  /// Runs `body` while the spool is drained, then closes everything.
+  static func run(
+    patience: Duration = .seconds(600), limit: Int = 1 << 30, drains: Bool = true,
+    _ body: @Loop (PublisherRig) async throws -> Void
+  ) async throws {
+    let rig = try await PublisherRig(patience: patience, limit: limit, in: TemporaryDirectory())
+    try await rig.whileDraining(drains, body)
+  }
+
+  /// Ends this one and runs `body` with another one over the same spool, as the next run of a program.
+  func again(_ body: @Loop (PublisherRig) async throws -> Void) async throws {
+    await publisher.close(by: .now)
+    let next = try await PublisherRig(patience: patience, limit: limit, in: folder)
+    try await next.whileDraining(true, body)
+  }
+
+  private init(patience: Duration, limit: Int, in folder: TemporaryDirectory) async throws {
+    (self.patience, self.limit, self.folder) = (patience, limit, folder)
+    spool = try await Spool.open(
+      directory: folder.path, limit: limit, now: { .now }, registry: registry, logger: lines.logger())
+    let accepted = try AcceptedEvents(
+      in: folder.path, number: 1000, time: .seconds(3600), now: { .now }, logger: lines.logger())
+    publisher = try await EventPublisher(
+      log: log, spool: spool, accepted: accepted, patience: patience, metrics: PublicationMetrics(registry),
+      logger: lines.logger())
+  }
+
+  private func whileDraining(_ drains: Bool, _ body: @Loop (PublisherRig) async throws -> Void) async throws {
+    try await withThrowingTaskGroup { group in
+      if drains { group.addTask(executorPreference: Loop.executor) { [publisher] in await publisher.drain() } }
+      let result: Result<Void, any Error>
+      do { result = .success(try await body(self)) } catch { result = .failure(error) }
+      await publisher.close(by: .now)
+      try result.get()
+    }
+  }
+
+  /// Publishes event `number` of `person`, and says what became of it.
+  @discardableResult
+  func publish(_ person: String, _ number: Int) async throws -> EventPublisher.Acceptance {
+    try await publisher.publish(Self.record(person, number), as: EventID(String("\(person)-\(number)")))
+  }
+
+  /// The same, while the test goes on.
+  func publishing(_ person: String, _ number: Int) -> Task<EventPublisher.Acceptance, any Error> {
+    Task(executorPreference: Loop.executor) { try await self.publish(person, number) }
+  }
+
+  /// What stands on the log, as `person-number`.
+  var published: [String] { log.records.map { String(decoding: $0.value, as: UTF8.self) } }
+
+  /// Waits until the spool is empty.
+  func untilDrained() async throws { try await until { spool.depth == 0 } }
+
+  private static func record(_ person: String, _ number: Int) -> EventRecord {
+    EventRecord(
+      topic: .accountEvents, key: Array(person.utf8), value: Array("\(person)-\(number)".utf8), headers: [])
+  }
+}
