@@ -1,9 +1,14 @@
 import CLibrdkafka
 public import EventLoop
 
-/// Makes topics, and says what topics there are. For operators' commands and start-up, not for the way of a record.
+/// Makes topics, says what topics and groups there are, and changes how far they are. For operators' commands and
+/// start-up, not for the way of a record.
 @Loop
 public final class Admin {
+  /// How long one question about a group may take: librdkafka 2.0 waits in vain for a coordinator that the cluster has
+  /// not made yet, as before the first group.
+  private static let attempt = Duration.seconds(5)
+
   private let client: Client
   private var isClosed = false
 
@@ -49,22 +54,65 @@ public final class Admin {
     }
   }
 
-  /// Asks, and asks again after a short pause where the answer may be another later.
-  private func repeatedly<Value>(
-    within limit: Duration, _ ask: (Duration) async throws(KafkaError) -> Value
-  ) async throws(KafkaError) -> Value {
-    let end = MonotonicTime.now + limit
-    while true {
-      let failure: KafkaError
-      do throws(KafkaError) {
-        return try await ask(max(end - .now, .milliseconds(1)))
-      } catch {
-        guard error.isRetriable else { throw error }
-        failure = error
-      }
-      let next = MonotonicTime.now + .milliseconds(50)
-      guard next < end else { throw failure }
-      do { try await Loop.sleep(until: next) } catch { throw failure }
+  /// Asks the cluster for all its topics, by name, Kafka's own among them.
+  public func describeTopics(within limit: Duration) async throws(KafkaError) -> [TopicDescription] {
+    guard !isClosed else { throw .adminClosed }
+    return try await client.describeTopics(within: limit)
+  }
+
+  /// Asks for the settings of a topic by Kafka's own names, such as `retention.ms`: also those that it has from the
+  /// cluster.
+  public func settings(of topic: String, within limit: Duration) async throws(KafkaError) -> [String: String] {
+    guard !isClosed else { throw .adminClosed }
+    return try await client.settings(of: topic, within: limit)
+  }
+
+  /// Asks for the offset of the first record of each partition that was made at a time (milliseconds since 1970) or
+  /// later; where there is none, of the next record.
+  public func offsets(
+    of topic: String, since time: Int64, within limit: Duration
+  ) async throws(KafkaError) -> [Int32: Int64] {
+    try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .adminClosed }
+      return try await client.offsets(of: topic, since: time, within: left)
+    }
+  }
+
+  /// Deletes the records before these offsets, for good, and returns the first offset that each partition still has.
+  ///
+  /// Throws `refused` for a topic that is compacted only.
+  public func deleteRecords(
+    before offsets: [TopicPartition: Int64], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !isClosed else { throw .adminClosed }
+    return try await client.deleteRecords(before: offsets, within: limit)
+  }
+
+  /// Asks how far a group is: the offsets that it has committed, without the partitions of which it has committed none.
+  public func committedOffsets(
+    of group: ConsumerGroup, _ partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+    try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .adminClosed }
+      return try await client.committedOffsets(of: group, partitions, within: min(left, Self.attempt))
+    }
+  }
+
+  /// Sets how far a group is, forwards or back: it goes on with the records of these offsets.
+  ///
+  /// Throws `groupInUse` while the group has members: they would go on where they are, and commit that.
+  public func resetOffsets(
+    of group: ConsumerGroup, to offsets: [TopicPartition: Int64], within limit: Duration
+  ) async throws(KafkaError) {
+    guard !isClosed else { throw .adminClosed }
+    try await client.resetOffsets(of: group, to: offsets, within: limit)
+  }
+
+  /// Asks for a group and its members. A group that nobody knows is `dead`.
+  public func describe(group: ConsumerGroup, within limit: Duration) async throws(KafkaError) -> GroupDescription {
+    try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .adminClosed }
+      return try await client.describe(group: group, within: min(left, Self.attempt))
     }
   }
 

@@ -5,7 +5,7 @@ extension Client {
   /// Asks the cluster for a topic. The call blocks in librdkafka, so it has a thread.
   func describe(topic: String, within limit: Duration) async throws(KafkaError) -> TopicDescription {
     let handle = handle
-    let milliseconds = CInt(clamping: limit.wholeNanoseconds / 1_000_000)
+    let milliseconds = limit.forLibrdkafka
     return try await onThread {
       guard let reference = unsafe rd_kafka_topic_new(handle.pointer, topic, nil) else {
         return .failure(KafkaError(rd_kafka_last_error()))
@@ -17,7 +17,29 @@ extension Client {
         return .failure(KafkaError(unreachable: number))
       }
       defer { unsafe rd_kafka_metadata_destroy(metadata) }
-      return unsafe TopicDescription.read(metadata)
+      guard unsafe metadata.pointee.topic_cnt == 1, let topic = unsafe metadata.pointee.topics?.pointee else {
+        return .failure(KafkaError(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC))
+      }
+      return unsafe TopicDescription.read(topic)
+    }
+  }
+
+  /// Asks the cluster for all topics, without those that it cannot describe now.
+  func describeTopics(within limit: Duration) async throws(KafkaError) -> [TopicDescription] {
+    let handle = handle
+    return try await onThread {
+      var metadata: UnsafePointer<rd_kafka_metadata>?
+      let number = unsafe rd_kafka_metadata(handle.pointer, 1, nil, &metadata, limit.forLibrdkafka)
+      guard number == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = unsafe metadata else {
+        return .failure(KafkaError(unreachable: number))
+      }
+      defer { unsafe rd_kafka_metadata_destroy(metadata) }
+      let topics = unsafe UnsafeBufferPointer(start: metadata.pointee.topics, count: Int(metadata.pointee.topic_cnt))
+      return .success(
+        unsafe topics.compactMap { topic in
+          guard case .success(let description) = unsafe TopicDescription.read(topic) else { return nil }
+          return description
+        }.sorted { $0.name < $1.name })
     }
   }
 
@@ -26,7 +48,7 @@ extension Client {
     of topic: String, _ partitions: [Int32], within limit: Duration
   ) async throws(KafkaError) -> [Int32: Int64] {
     let handle = handle
-    let milliseconds = CInt(clamping: limit.wholeNanoseconds / 1_000_000)
+    let milliseconds = limit.forLibrdkafka
     return try await onThread {
       var ends: [Int32: Int64] = [:]
       for partition in partitions {
@@ -42,11 +64,7 @@ extension Client {
 }
 
 extension TopicDescription {
-  /// Reads the answer to a question for one topic.
-  fileprivate static func read(_ metadata: UnsafePointer<rd_kafka_metadata>) -> Result<Self, KafkaError> {
-    guard unsafe metadata.pointee.topic_cnt == 1, let topic = unsafe metadata.pointee.topics?.pointee else {
-      return .failure(KafkaError(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC))
-    }
+  fileprivate static func read(_ topic: rd_kafka_metadata_topic) -> Result<Self, KafkaError> {
     guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(unsafe topic.err)) }
     let partitions = unsafe UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt))
     return .success(
@@ -61,11 +79,11 @@ extension TopicDescription {
 }
 
 extension KafkaError {
+  /// What the number means for a question.
+  init(unreachable number: rd_kafka_resp_err_t) { self = KafkaError(number).ofQuestion }
+
   /// A question that changes nothing was not answered in time: nothing is uncertain about that.
-  fileprivate init(unreachable number: rd_kafka_resp_err_t) {
-    let plain = KafkaError(number)
-    self.init(
-      plain.code == .timedOut ? .brokerUnavailable : plain.code, plain.isUncertain ? .retriable : plain.consequence,
-      detail: plain.detail)
+  var ofQuestion: KafkaError {
+    KafkaError(code == .timedOut ? .brokerUnavailable : code, isUncertain ? .retriable : consequence, detail: detail)
   }
 }

@@ -1,68 +1,78 @@
 import CLibrdkafka
-import EventLoop
 
 extension Client {
-  /// Makes topics. librdkafka answers on a queue that is waited for on a thread: this happens once in a while.
+  /// Makes topics, and returns the names of those that were made.
   func createTopics(_ topics: [NewTopic], within limit: Duration) async throws(KafkaError) -> Set<String> {
-    let handle = handle
-    // librdkafka takes up to an hour.
-    let milliseconds = CInt(clamping: min(limit.wholeNanoseconds / 1_000_000, 3_600_000))
-    return try await onThread {
-      Result { () throws(KafkaError) in try Self.create(topics, handle, milliseconds) }
-    }
-  }
-
-  private static func create(
-    _ topics: [NewTopic], _ client: Handle, _ milliseconds: CInt
-  ) throws(KafkaError) -> Set<String> {
-    let requests = TopicRequests(capacity: topics.count)
-    for topic in topics { try requests.add(topic) }
-    let options = unsafe rd_kafka_AdminOptions_new(client.pointer, RD_KAFKA_ADMIN_OP_CREATETOPICS)
-    let answers = unsafe rd_kafka_queue_new(client.pointer)
-    defer {
-      unsafe rd_kafka_queue_destroy(answers)
-      unsafe rd_kafka_AdminOptions_destroy(options)
-    }
-    // How long to wait for the broker, and how long the broker may wait until the other brokers know the topics.
-    var words = [CChar](repeating: 0, count: 512)
-    let isAccepted =
-      unsafe rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, &words, words.count)
-      == RD_KAFKA_RESP_ERR_NO_ERROR
-      && rd_kafka_AdminOptions_set_operation_timeout(options, milliseconds, &words, words.count)
-        == RD_KAFKA_RESP_ERR_NO_ERROR
-    guard isAccepted else { throw KafkaError(.refused, detail: String(terminated: words)) }
-    unsafe rd_kafka_CreateTopics(client.pointer, requests.pointers.baseAddress, requests.count, options, answers)
-    // librdkafka keeps the time, so an answer always comes.
-    guard let event = unsafe rd_kafka_queue_poll(answers, -1) else {
-      throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT)
-    }
-    defer { unsafe rd_kafka_event_destroy(event) }
-    let failure = unsafe rd_kafka_event_error(event)
-    guard failure == RD_KAFKA_RESP_ERR_NO_ERROR else {
-      throw KafkaError(failure, words: unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) })
-    }
-    return try unsafe created(event)
-  }
-
-  /// Reads the answer: the names of the topics that were made.
-  private static func created(_ event: OpaquePointer) throws(KafkaError) -> Set<String> {
-    var count = 0
-    guard let answer = unsafe rd_kafka_event_CreateTopics_result(event),
-      let topics = unsafe rd_kafka_CreateTopics_result_topics(answer, &count)
-    else { throw KafkaError(.other, detail: "an answer to another question") }
-    var created: Set<String> = []
-    for index in 0..<count {
-      let topic = unsafe topics[index]
-      let number = unsafe rd_kafka_topic_result_error(topic)
-      switch number {
-      case RD_KAFKA_RESP_ERR_NO_ERROR: created.insert(unsafe String(cString: rd_kafka_topic_result_name(topic)))
-      case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: continue
-      default:
-        throw KafkaError(
-          number, words: unsafe rd_kafka_topic_result_error_string(topic).map { unsafe String(cString: $0) })
+    try await administer(RD_KAFKA_ADMIN_OP_CREATETOPICS, changes: true, within: limit) { request throws(KafkaError) in
+      let requests = TopicRequests(capacity: topics.count)
+      for topic in topics { try requests.add(topic) }
+      unsafe rd_kafka_CreateTopics(
+        request.client, requests.pointers.baseAddress, requests.count, request.options, request.answers)
+    } read: { answer throws(KafkaError) in
+      var count = 0
+      guard let result = unsafe rd_kafka_event_CreateTopics_result(answer.event),
+        let topics = unsafe rd_kafka_CreateTopics_result_topics(result, &count)
+      else { throw .foreignAnswer }
+      var created: Set<String> = []
+      for index in 0..<count {
+        let topic = unsafe topics[index]
+        let number = unsafe rd_kafka_topic_result_error(topic)
+        switch number {
+        case RD_KAFKA_RESP_ERR_NO_ERROR: created.insert(unsafe String(cString: rd_kafka_topic_result_name(topic)))
+        case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: continue
+        default:
+          throw KafkaError(
+            number, words: unsafe rd_kafka_topic_result_error_string(topic).map { unsafe String(cString: $0) })
+        }
       }
+      return created
     }
-    return created
+  }
+
+  /// Asks for all settings of a topic, by name, defaults of the cluster among them. Secret ones have no value and are
+  /// left out.
+  func settings(of topic: String, within limit: Duration) async throws(KafkaError) -> [String: String] {
+    try await administer(RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, changes: false, within: limit) { request in
+      var resource = unsafe rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic)
+      unsafe rd_kafka_DescribeConfigs(request.client, &resource, 1, request.options, request.answers)
+      unsafe rd_kafka_ConfigResource_destroy(resource)
+    } read: { answer throws(KafkaError) in
+      var count = 0
+      guard let result = unsafe rd_kafka_event_DescribeConfigs_result(answer.event),
+        let resources = unsafe rd_kafka_DescribeConfigs_result_resources(result, &count), count == 1
+      else { throw .foreignAnswer }
+      let number = unsafe rd_kafka_ConfigResource_error(resources[0])
+      guard number == RD_KAFKA_RESP_ERR_NO_ERROR else {
+        throw KafkaError(
+          number, words: unsafe rd_kafka_ConfigResource_error_string(resources[0]).map { unsafe String(cString: $0) })
+      }
+      let entries = unsafe rd_kafka_ConfigResource_configs(resources[0], &count)
+      var settings: [String: String] = [:]
+      for index in 0..<count {
+        guard let entry = unsafe entries?[index], let name = unsafe rd_kafka_ConfigEntry_name(entry),
+          let value = unsafe rd_kafka_ConfigEntry_value(entry)
+        else { continue }
+        settings[unsafe String(cString: name)] = unsafe String(cString: value)
+      }
+      return settings
+    }
+  }
+
+  /// Deletes the records before these offsets, and returns the first offset that each partition still has.
+  func deleteRecords(
+    before offsets: [TopicPartition: Int64], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+    try await administer(RD_KAFKA_ADMIN_OP_DELETERECORDS, changes: true, within: limit) { request in
+      let list = PartitionList(offsets)
+      var deletion = unsafe rd_kafka_DeleteRecords_new(list.pointer)
+      unsafe rd_kafka_DeleteRecords(request.client, &deletion, 1, request.options, request.answers)
+      unsafe rd_kafka_DeleteRecords_destroy(deletion)
+    } read: { answer throws(KafkaError) in
+      guard let result = unsafe rd_kafka_event_DeleteRecords_result(answer.event) else { throw .foreignAnswer }
+      let entries = unsafe PartitionList.entries(of: rd_kafka_DeleteRecords_result_offsets(result))
+      if let failure = entries.failure() { throw KafkaError(failure) }
+      return entries.offsets
+    }
   }
 }
 

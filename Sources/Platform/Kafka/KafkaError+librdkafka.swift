@@ -19,11 +19,22 @@ extension KafkaError {
     let isFatal = unsafe rd_kafka_error_is_fatal(error) != 0
     unsafe rd_kafka_error_destroy(error)
     let code = Code(number)
-    self.init(isFatal ? .fatal : code, detail: words)
+    self.init(isFatal && code != .fenced ? .fatal : code, detail: words)
   }
 
   private static func text(of number: rd_kafka_resp_err_t) -> String {
     unsafe String(cString: rd_kafka_err2str(number))
+  }
+}
+
+extension Client {
+  /// What an error event means: where librdkafka only says that it is fatal, it knows the cause too.
+  func error(_ number: rd_kafka_resp_err_t, words: String?) -> KafkaError {
+    guard number == RD_KAFKA_RESP_ERR__FATAL else { return KafkaError(number, words: words) }
+    var reason = [CChar](repeating: 0, count: 512)
+    let cause = unsafe rd_kafka_fatal_error(handle.pointer, &reason, reason.count)
+    let code = KafkaError.Code(cause)
+    return KafkaError(code == .fenced ? .fenced : .fatal, detail: String(terminated: reason))
   }
 }
 
@@ -32,9 +43,17 @@ extension KafkaError.Code {
   init(_ number: rd_kafka_resp_err_t) {
     switch number {
     // Whatever `rd_kafka_error_is_fatal` says elsewhere: this one is.
-    case RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR__FENCED, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID,
-      RD_KAFKA_RESP_ERR_PRODUCER_FENCED, RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE:
+    case RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR__FENCED, RD_KAFKA_RESP_ERR_PRODUCER_FENCED,
+      RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE:
       self = .fatal
+    case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
+      self = .groupMoving
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
+      self = .fenced
+    case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
+      self = .askedTooLate
+    case RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP:
+      self = .groupInUse
     case RD_KAFKA_RESP_ERR__QUEUE_FULL:
       self = .queueFull
     case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
@@ -79,8 +98,8 @@ extension KafkaError.Code {
     case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR__NO_OFFSET:
       self = .offsetOutOfRange
     case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID,
-      RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS, RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST,
-      RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED, RD_KAFKA_RESP_ERR_MEMBER_ID_REQUIRED:
+      RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST,
+      RD_KAFKA_RESP_ERR_MEMBER_ID_REQUIRED:
       self = .groupChanged
     case RD_KAFKA_RESP_ERR__DESTROY:
       self = .closed

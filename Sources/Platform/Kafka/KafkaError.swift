@@ -37,8 +37,16 @@ public struct KafkaError: Error, Sendable, Equatable, CustomStringConvertible {
     case unsupported
     /// The offset lies outside of what the partition holds.
     case offsetOutOfRange
-    /// The group moves its partitions at the moment, or this member was put out of it.
+    /// The group moves its partitions at the moment: to be asked again.
+    case groupMoving
+    /// The partition is not this member's, or the member was put out of its group.
     case groupChanged
+    /// The member did not ask for `max.poll.interval.ms`, and was put out of its group. It comes back when it asks.
+    case askedTooLate
+    /// Another client runs under this one's name in the group: one of the two has to go.
+    case fenced
+    /// The group has members, or the offset is one of theirs: only an empty group can be changed from outside.
+    case groupInUse
     /// The client must not go on: it has to be closed and made anew.
     case fatal
     /// Nothing of the above; `detail` says more.
@@ -80,9 +88,9 @@ extension KafkaError.Code {
   var usualConsequence: KafkaError.Consequence {
     switch self {
     case .timedOut: .uncertain
-    case .fatal, .closed: .fatal
+    case .fatal, .closed, .fenced: .fatal
     case .queueFull, .brokerUnavailable, .notEnoughReplicas, .unknownTopic, .authenticationFailed, .notAuthorized,
-      .groupChanged, .other:
+      .groupMoving, .groupChanged, .askedTooLate, .groupInUse, .other:
       .retriable
     case .invalidConfiguration, .topicExists, .recordTooLarge, .refused, .unsupported, .offsetOutOfRange:
       .permanent

@@ -1,0 +1,57 @@
+import CLibrdkafka
+
+/// librdkafka's list of partitions, each with an offset and what went wrong with it.
+@safe struct PartitionList: ~Copyable {
+  /// A partition of the list.
+  struct Entry {
+    let partition: TopicPartition
+    let offset: Int64
+    let error: rd_kafka_resp_err_t
+  }
+
+  let pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
+
+  /// The partitions without offsets.
+  init(_ partitions: Set<TopicPartition>) {
+    unsafe pointer = rd_kafka_topic_partition_list_new(CInt(clamping: partitions.count))
+    for partition in partitions { add(partition, nil) }
+  }
+
+  /// The partitions with their offsets.
+  init(_ offsets: [TopicPartition: Int64]) {
+    unsafe pointer = rd_kafka_topic_partition_list_new(CInt(clamping: offsets.count))
+    for (partition, offset) in offsets { add(partition, offset) }
+  }
+
+  deinit { unsafe rd_kafka_topic_partition_list_destroy(pointer) }
+
+  private func add(_ partition: TopicPartition, _ offset: Int64?) {
+    let entry = unsafe rd_kafka_topic_partition_list_add(pointer, partition.topic, partition.partition)
+    if let offset { unsafe entry?.pointee.offset = offset }
+  }
+
+  /// What the list says now.
+  var entries: [Entry] { unsafe Self.entries(of: UnsafePointer(pointer)) }
+
+  /// What a list says that belongs to somebody else.
+  static func entries(of list: UnsafePointer<rd_kafka_topic_partition_list_t>?) -> [Entry] {
+    guard let list = unsafe list else { return [] }
+    return unsafe UnsafeBufferPointer(start: list.pointee.elems, count: Int(list.pointee.cnt)).map { entry in
+      unsafe Entry(
+        partition: TopicPartition(entry.topic.map { unsafe String(cString: $0) } ?? "", entry.partition),
+        offset: entry.offset, error: entry.err)
+    }
+  }
+}
+
+extension [PartitionList.Entry] {
+  /// What went wrong, if anything did: with the whole, or with the first partition that has an error.
+  func failure(_ whole: rd_kafka_resp_err_t = RD_KAFKA_RESP_ERR_NO_ERROR) -> rd_kafka_resp_err_t? {
+    first { $0.error != RD_KAFKA_RESP_ERR_NO_ERROR }?.error ?? (whole == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : whole)
+  }
+
+  /// The offsets by partition, without those that librdkafka does not know.
+  var offsets: [TopicPartition: Int64] {
+    Dictionary(filter { $0.offset >= 0 }.map { ($0.partition, $0.offset) }) { _, last in last }
+  }
+}
