@@ -45,11 +45,16 @@ import Testing
     _ = try await producer([(property, value)]).close(within: .zero)
   }
 
-  @Test(arguments: [("enable.auto.commit", "true"), ("group.id", "other"), ("log.queue", "true")])
+  @Test(arguments: [
+    ("enable.auto.commit", "true"), ("group.id", "other"), ("group.instance.id", "other"), ("log.queue", "true"),
+    ("partition.assignment.strategy", "range"),
+  ])
   func aConsumerSaysWhatItDependsOn(property: String, value: String) throws {
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9"), (property, value)])
     let error = #expect(throws: KafkaError.self) {
-      try Consumer(configuration, group: ConsumerGroup("mine"), log: { _ in })
+      try Consumer(
+        configuration, group: GroupMembership(ConsumerGroup("mine"), instance: nil, handover: .seconds(1)),
+        log: { _ in })
     }
     #expect(error?.detail.hasPrefix("\(property) cannot be set to anything but ") == true)
   }

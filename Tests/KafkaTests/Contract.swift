@@ -1,5 +1,6 @@
 import EventLoop
 import Kafka
+import TestSupport
 import Testing
 
 /// What holds on every cluster: run against the embedded one and against a real broker.
@@ -114,17 +115,21 @@ let contract: [Clause] = [
       await consumer.close()
     }
   },
-  Clause("a group reads all partitions") { cluster in
+  Clause("a group reads all partitions, and knows what it has committed") { cluster in
     let topic = try await cluster.makeTopic(3)
     try await cluster.withProducer { producer in
       for partition in 0..<3 as Range<Int32> {
         _ = try await producer.send(KafkaRecord(topic: topic, partition: partition, key: nil, value: [1]))
       }
     }
-    let consumer = try Consumer(cluster.configuration(), group: ConsumerGroup("group-\(topic)"), log: { _ in })
-    try consumer.subscribe(to: [topic])
-    #expect(Set(try await consumer.take(3).map(\.position.partition)) == [0, 1, 2])
-    await consumer.close()
+    let member = try GroupMember(cluster, ConsumerGroup("group-\(topic)"), topic)
+    try await until(within: .seconds(120)) { member.done.count == 3 }
+    #expect(Set(member.done.map(\.position.partition)) == [0, 1, 2])
+    let partitions = member.partitions
+    try await member.consumer.commit(member.offsets)
+    let committed = try await member.consumer.committed(partitions, within: .seconds(120))
+    #expect(committed == Dictionary(uniqueKeysWithValues: partitions.map { ($0, 1) }))
+    try await member.leave()
   },
   Clause("closing a consumer, or cancelling the task, ends the wait for records") { cluster in
     let topic = try await cluster.makeTopic(1)

@@ -17,6 +17,10 @@ import Testing
     (RD_KAFKA_RESP_ERR_INVALID_RECORD, .refused, .permanent),
     (RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, .notAuthorized, .retriable),
     (RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, .authenticationFailed, .retriable),
+    (RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, .groupChanged, .retriable),
+    (RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED, .askedTooLate, .retriable),
+    (RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, .fenced, .fatal),
+    (RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP, .groupInUse, .retriable),
     (RD_KAFKA_RESP_ERR_UNKNOWN, .other, .retriable),
   ]
 

@@ -70,6 +70,23 @@ import Testing
     _ = await producer.close(within: .zero)
   }
 
+  /// Whoever replaces the producer must not wait for what the dead one had.
+  @Test func aFatalProducerAnswersEverybodyWhoWaits() async throws {
+    let configuration = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", Self.nowhere), ("queue.buffering.max.messages", "3"),
+    ])
+    let producer = try Producer(configuration, deadline: .seconds(600), log: { _ in })
+    let sent = begin((0..<5).map { KafkaRecord(topic: "topic", key: nil, value: [$0]) }, producer)
+    await turn()
+    unsafe rd_kafka_test_fatal_error(
+      producer.client.handle.pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "as a test wants it")
+    var codes: [KafkaError.Code?] = []
+    for task in sent { codes.append(await task.value.failure?.code) }
+    // Three never left librdkafka's queue, and it says so; two waited for room in it.
+    #expect(codes == [.brokerUnavailable, .brokerUnavailable, .brokerUnavailable, .fatal, .fatal])
+    #expect(await producer.close(within: .seconds(120)) == 0)
+  }
+
   @Test func tellsWhatLibrdkafkaWouldLog() async throws {
     let (lines, log) = AsyncStream.makeStream(of: KafkaLogLine.self)
     let configuration = try KafkaConfiguration(properties: [

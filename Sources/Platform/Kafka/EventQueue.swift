@@ -9,7 +9,8 @@ import Glibc
 /// all that has come, and costs one system call on either side.
 @Loop
 @safe final class EventQueue {
-  private let queue: OpaquePointer
+  /// librdkafka's queue, for as long as this is not closed.
+  let pointer: OpaquePointer
   private let bell: CInt
   /// Called on the loop, between jobs, when something was put into the empty queue.
   var onEvents: (@Loop () -> Void)?
@@ -17,7 +18,7 @@ import Glibc
 
   /// Takes over librdkafka's reference to the queue.
   init(owning queue: OpaquePointer) throws(SystemError) {
-    unsafe self.queue = queue
+    unsafe pointer = queue
     bell = clinux_eventfd()
     guard bell >= 0 else {
       let error = SystemError.current
@@ -39,7 +40,7 @@ import Glibc
   /// The next event, which the caller destroys; nil when there is none.
   func next() -> OpaquePointer? {
     guard watch != nil else { return nil }
-    return unsafe rd_kafka_queue_poll(queue, 0)
+    return unsafe rd_kafka_queue_poll(pointer, 0)
   }
 
   /// Gives the queue back. Later calls do nothing.
@@ -48,8 +49,8 @@ import Glibc
     self.watch = nil
     onEvents = nil
     watch.stop()
-    unsafe rd_kafka_queue_io_event_enable(queue, -1, nil, 0)  // taken under the queue's lock: no write comes after it
-    unsafe rd_kafka_queue_destroy(queue)
+    unsafe rd_kafka_queue_io_event_enable(pointer, -1, nil, 0)  // taken under the queue's lock: no write comes after it
+    unsafe rd_kafka_queue_destroy(pointer)
     Glibc.close(bell)
   }
 }

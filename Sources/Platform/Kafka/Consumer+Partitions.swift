@@ -1,0 +1,77 @@
+import CLibrdkafka
+import EventLoop
+
+extension Consumer {
+  /// Reads no further records of these partitions until `resume`. What was read and not yet asked for comes afterwards.
+  public func pause(_ partitions: Set<TopicPartition>) throws(KafkaError) {
+    try unsafe change(partitions) { client, list in unsafe rd_kafka_pause_partitions(client, list) }
+  }
+
+  /// Reads on where `pause` stopped.
+  public func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {
+    try unsafe change(partitions) { client, list in unsafe rd_kafka_resume_partitions(client, list) }
+  }
+
+  /// Reads on from these offsets. Waits for a partition that was assigned just now and is not being read yet.
+  public func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+    try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .consumerClosed }
+      try await client.seek(to: offsets, within: left)
+    }
+  }
+
+  /// The offset behind the last record that was returned, by partition; nothing for a partition of which none was.
+  public func positions(of partitions: Set<TopicPartition>) throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !isClosed else { throw .consumerClosed }
+    let list = PartitionList(partitions)
+    let result = unsafe rd_kafka_position(client.handle.pointer, list.pointer)
+    if result != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(result) }
+    return list.entries.offsets
+  }
+
+  /// What the group has committed, by partition; nothing for a partition of which nothing was.
+  public func committed(
+    _ partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !isClosed else { throw .consumerClosed }
+    return try await client.committed(partitions, within: limit)
+  }
+
+  /// The offset that the next record of a partition will have, as far as the broker has said while it was read: asks
+  /// nobody. Nil before that.
+  public func knownEnd(of partition: TopicPartition) -> Int64? {
+    guard !isClosed else { return nil }
+    var (first, next) = (Int64(-1), Int64(-1))
+    let result = unsafe rd_kafka_get_watermark_offsets(
+      client.handle.pointer, partition.topic, partition.partition, &first, &next)
+    return result == RD_KAFKA_RESP_ERR_NO_ERROR && next >= 0 ? next : nil
+  }
+
+  /// How many records of a partition lie before us, as far as is known: asks nobody. Nil until one was returned.
+  public func lag(of partition: TopicPartition) throws(KafkaError) -> Int64? {
+    guard let end = knownEnd(of: partition), let position = try positions(of: [partition])[partition] else {
+      return nil
+    }
+    return max(0, end - position)
+  }
+
+  /// Reads all partitions of a topic from a time on, and nothing else: from the first record that was made then
+  /// (milliseconds since 1970) or later; where there is none, from the end.
+  public func assign(_ topic: String, since time: Int64, within limit: Duration) async throws(KafkaError) {
+    let offsets = try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .consumerClosed }
+      return try await client.offsets(of: topic, since: time, within: left)
+    }
+    try assign(offsets.map { PartitionStart(topic: topic, partition: $0.key, at: .offset($0.value)) })
+  }
+
+  private func change(
+    _ partitions: Set<TopicPartition>,
+    _ call: (OpaquePointer, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) -> rd_kafka_resp_err_t
+  ) throws(KafkaError) {
+    guard !isClosed else { throw .consumerClosed }
+    let list = PartitionList(partitions)
+    let result = unsafe call(client.handle.pointer, list.pointer)
+    if let failure = list.entries.failure(result) { throw KafkaError(failure) }
+  }
+}
