@@ -8,7 +8,10 @@ import Testing
 
 /// The operators' program `siwa`.
 @Loop @Suite(.serialized) struct SiwaTests {
-  private static let commands = ["dev", "notify", "simulate", "keys", "spool", "config check", "config list"]
+  private static let commands = [
+    "dev", "notify", "simulate", "keys", "spool", "topics list", "topics create", "topics compare", "config check",
+    "config list",
+  ]
 
   private func finish(
     _ words: [String], _ environment: [String: String] = [:]

@@ -12,8 +12,8 @@ struct Siwa {
     let program = CommandLineProgram(
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
       [
-        DevCommand.self, NotifyCommand.self, SimulateCommand.self, KeysCommand.self, SpoolCommand.self,
-        ConfigurationCheck.self, ConfigurationList.self,
+        DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, KeysCommand.self, TopicsList.self,
+        TopicsCreate.self, TopicsCompare.self, ConfigurationCheck.self, ConfigurationList.self,
       ])
     exit(Loop.run { await program.run(words).rawValue })
   }

@@ -29,6 +29,8 @@ package final class IngressService {
   private let readiness = Readiness()
   private let logger: Logger
   private var isDraining = false
+  /// Says what is weak about the topics.
+  var topics: TopicWatch?
 
   /// Binds both addresses: what is wrong with them or with the certificate shows here.
   package init(
@@ -68,6 +70,7 @@ package final class IngressService {
       }
       group.addTask(executorPreference: Loop.executor) { [self] in await watch(.kafka, publisher.check) }
       group.addTask(executorPreference: Loop.executor) { [publisher] in await publisher.drain() }
+      group.addTask(executorPreference: Loop.executor) { [topics] in await topics?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       await server.run()
       group.cancelAll()

@@ -42,4 +42,6 @@ public enum ExitCode: Int32, Sendable {
   case failure = 1
   /// It was used wrongly: the command line or the configuration has to change first.
   case misuse = 2
+  /// It could not ask whom it had to: nothing is known.
+  case unreachable = 3
 }

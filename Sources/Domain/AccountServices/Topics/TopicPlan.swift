@@ -1,0 +1,62 @@
+package import AccountEvents
+package import Kafka
+
+/// What a topic of ours is to be, so that nothing on it is lost, and nothing kept longer than it may be.
+package struct TopicPlan: Sendable, Hashable {
+  /// How long records are kept.
+  package enum Kept: Sendable, Hashable {
+    /// As many days.
+    case days(Int)
+    /// Until somebody deletes them.
+    case forever
+    /// The last one of each key, until a tombstone.
+    case lastOfEachKey
+  }
+
+  /// The topic.
+  package let topic: Topic
+  /// How many consumers can share its records.
+  package let partitions: Int
+  /// How many brokers keep each record.
+  package let replication: Int
+  /// How long records are kept.
+  package let kept: Kept
+
+  /// How many of the copies must be there before a record is acknowledged: two, so that losing one loses nothing.
+  package var minimumInSync: Int { min(2, replication) }
+
+  /// All topics that the programs use. `partitions` are those of the account events, `replication` is everybody's.
+  package static func all(partitions: Int = 12, replication: Int = 3) -> [TopicPlan] {
+    [
+      // Account events name people: they are kept for less time than there is to erase an account.
+      TopicPlan(topic: .accountEvents, partitions: partitions, replication: replication, kept: .days(14)),
+      TopicPlan(topic: .quarantine, partitions: 1, replication: replication, kept: .forever),
+      TopicPlan(topic: .signingKeys, partitions: 1, replication: replication, kept: .lastOfEachKey),
+    ]
+  }
+
+  /// The settings that the topic needs, by Kafka's own names.
+  package var settings: [TopicAspect: String] {
+    var settings: [TopicAspect: String] = [
+      .minimumInSync: String(minimumInSync), .uncleanElection: "false", .retentionBytes: "-1",
+    ]
+    switch kept {
+    case .days(let days):
+      settings[.cleanup] = "delete"
+      settings[.retention] = String(days * 86_400_000)
+    case .forever:
+      settings[.cleanup] = "delete"
+      settings[.retention] = "-1"
+    case .lastOfEachKey:
+      settings[.cleanup] = "compact"
+    }
+    return settings
+  }
+
+  /// The topic as it is to be made.
+  package var newTopic: NewTopic {
+    NewTopic(
+      topic.name, partitions: partitions, replicationFactor: replication,
+      settings: Dictionary(settings.map { ($0.key.rawValue, $0.value) }) { first, _ in first })
+  }
+}

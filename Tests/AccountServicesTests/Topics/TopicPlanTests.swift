@@ -1,0 +1,85 @@
+import AccountEvents
+import AccountServices
+import Kafka
+import Testing
+
+/// Whether a topic is as it is to be.
+@Suite struct TopicPlanTests {
+  private static let plans = TopicPlan.all()
+
+  /// The topic of a plan once it was made, changed.
+  private static func state(
+    _ plan: TopicPlan, partitions: Int? = nil, replication: Int? = nil, _ changes: KeyValuePairs<String, String?> = [:]
+  ) -> TopicState {
+    var settings = plan.newTopic.settings
+    for (name, value) in changes { settings[name] = value }
+    return TopicState(
+      partitions: partitions ?? plan.partitions, replication: replication ?? plan.replication, settings: settings)
+  }
+
+  @Test(arguments: plans) func aTopicThatWasMadeAsPlannedIsAsItIsToBe(_ plan: TopicPlan) {
+    #expect(plan.differences(from: Self.state(plan)) == [])
+  }
+
+  @Test(arguments: plans) func aTopicThatIsMissingIsAWeakness(_ plan: TopicPlan) {
+    let differences = plan.differences(from: nil)
+    #expect(differences.map(\.description) == ["\(plan.topic) is missing"])
+    #expect(differences.map(\.isWeakness) == [true])
+  }
+
+  struct Row: Sendable {
+    let topic: Topic
+    let state: @Sendable (TopicPlan) -> TopicState
+    let description: String
+    let isWeakness: Bool
+
+    init(
+      _ topic: Topic, _ description: String, isWeakness: Bool, _ state: @escaping @Sendable (TopicPlan) -> TopicState
+    ) {
+      (self.topic, self.description, self.isWeakness, self.state) = (topic, description, isWeakness, state)
+    }
+
+    init(_ topic: Topic, _ name: String, _ found: String, _ expected: String, isWeakness: Bool) {
+      self.init(topic, "\(name) is \(found), not \(expected)", isWeakness: isWeakness) {
+        TopicPlanTests.state($0, [name: found])
+      }
+    }
+  }
+
+  static let rows = [
+    Row(.accountEvents, "partitions is 3, not 12", isWeakness: false) { state($0, partitions: 3) },
+    Row(.accountEvents, "replication is 2, not 3", isWeakness: true) { state($0, replication: 2) },
+    Row(.accountEvents, "replication is 4, not 3", isWeakness: false) { state($0, replication: 4) },
+    Row(.accountEvents, "min.insync.replicas", "1", "2", isWeakness: true),
+    Row(.accountEvents, "min.insync.replicas", "3", "2", isWeakness: false),
+    Row(.accountEvents, "retention.ms", "604800000", "1209600000", isWeakness: true),
+    Row(.accountEvents, "retention.ms", "-1", "1209600000", isWeakness: false),
+    Row(.quarantine, "retention.ms", "604800000", "-1", isWeakness: true),
+    Row(.accountEvents, "retention.bytes", "1000000", "-1", isWeakness: true),
+    Row(.accountEvents, "cleanup.policy", "compact", "delete", isWeakness: true),
+    Row(.signingKeys, "cleanup.policy", "delete", "compact", isWeakness: true),
+    Row(.signingKeys, "cleanup.policy", "compact,delete", "compact", isWeakness: true),
+    Row(.quarantine, "unclean.leader.election.enable", "true", "false", isWeakness: true),
+    Row(.accountEvents, "min.insync.replicas is unknown, not 2", isWeakness: true) {
+      state($0, ["min.insync.replicas": nil as String?])
+    },
+  ]
+
+  @Test(arguments: rows) func saysWhatIsOtherThanItIsToBe(_ row: Row) throws {
+    let plan = try #require(Self.plans.first { $0.topic == row.topic })
+    let differences = plan.differences(from: row.state(plan))
+    #expect(differences.map(\.description) == ["\(row.topic): \(row.description)"])
+    #expect(differences.map(\.isWeakness) == [row.isWeakness])
+  }
+
+  @Test func aKeyOutlivesEveryRetentionOfTheCluster() throws {
+    let plan = try #require(Self.plans.first { $0.topic == .signingKeys })
+    #expect(plan.differences(from: Self.state(plan, ["retention.ms": "1000"])) == [])
+  }
+
+  @Test func oneBrokerIsEnoughWhereThatWasSaid() {
+    #expect(TopicPlan.all(partitions: 4, replication: 1).map(\.minimumInSync) == [1, 1, 1])
+    #expect(TopicPlan.all(partitions: 4, replication: 2).map(\.minimumInSync) == [2, 2, 2])
+    #expect(TopicPlan.all(partitions: 4, replication: 2).map(\.partitions) == [4, 1, 1])
+  }
+}
