@@ -13,7 +13,7 @@ package final class TopicWatch {
   private static let pause = Duration.seconds(2)
 
   /// How often a cluster that can be reached may be silent about its topics' settings.
-  private static let mostSilences = 3
+  private static let mostSilences = 5
 
   private let configuration: KafkaConfiguration
   private let plans: [TopicPlan]
@@ -43,13 +43,14 @@ package final class TopicWatch {
   }
 
   private func look(with admin: Admin) async {
+    var silences = 0
     while !Task.isCancelled {
       do throws(KafkaError) {
         if try await isDone(with: admin) { return }
-      } catch  where error.code == .brokerUnavailable {
-        // The service says itself that it is not ready.
       } catch {
-        return say(error)
+        guard error.code == .brokerUnavailable, silences < Self.mostSilences else { return say(error) }
+        // Where it cannot be reached, the service says itself that it is not ready.
+        silences = await isReachable(admin) ? silences + 1 : 0
       }
       do { try await Loop.sleep(for: Self.pause) } catch { return }
     }
