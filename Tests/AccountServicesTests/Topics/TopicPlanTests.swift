@@ -59,6 +59,7 @@ import Testing
     Row(.accountEvents, "cleanup.policy", "compact", "delete", isWeakness: true),
     Row(.signingKeys, "cleanup.policy", "delete", "compact", isWeakness: true),
     Row(.signingKeys, "cleanup.policy", "compact,delete", "compact", isWeakness: true),
+    Row(.accountEvents, "message.timestamp.type", "CreateTime", "LogAppendTime", isWeakness: true),
     Row(.quarantine, "unclean.leader.election.enable", "true", "false", isWeakness: true),
     Row(.accountEvents, "min.insync.replicas is unknown, not 2", isWeakness: true) {
       state($0, ["min.insync.replicas": nil as String?])

@@ -56,7 +56,7 @@ extension TopicAspect {
       return Self.number(found) < Self.number(expected)
     case .retention, .retentionBytes:
       return Self.limit(found) < Self.limit(expected)
-    case .existence, .partitions, .replication, .cleanup, .uncleanElection:
+    case .existence, .partitions, .replication, .cleanup, .timestamps, .uncleanElection:
       return true
     }
   }

@@ -39,6 +39,8 @@ package struct TopicPlan: Sendable, Hashable {
   package var settings: [TopicAspect: String] {
     var settings: [TopicAspect: String] = [
       .minimumInSync: String(minimumInSync), .uncleanElection: "false", .retentionBytes: "-1",
+      // By the clock of the ingress, one that is ahead would have its records refused, one that is behind deleted.
+      .timestamps: "LogAppendTime",
     ]
     switch kept {
     case .days(let days):
