@@ -21,16 +21,18 @@ import Testing
       logger: CapturedLog().logger())
   }
 
-  private func id(_ number: Int) throws -> EventID { try #require(EventID("jti-\(number)")) }
+  private func mark(_ number: Int) throws -> AcceptedEvents.Mark {
+    AcceptedEvents.Mark(of: try #require(EventID(String("jti-\(number)"))))
+  }
 
   /// Which of the ids from 0 to `count` are known.
   private func known(_ events: AcceptedEvents, of count: Int) throws -> [Int] {
-    try (0..<count).filter { events.contains(try id($0)) }
+    try (0..<count).filter { events.contains(try mark($0)) }
   }
 
   @Test func knowsTheLastOnesAndNoMore() throws {
     let events = try open(number: 10)
-    for number in 0..<25 { events.insert(try id(number)) }
+    for number in 0..<25 { events.insert(try mark(number)) }
     #expect(try known(events, of: 30) == Array(15..<25))
     #expect(events.count == 10)
     events.close()
@@ -38,17 +40,17 @@ import Testing
 
   @Test func knowsThemAfterARestartThatNobodyAnnounced() throws {
     let events = try open(number: 10)
-    for number in 0..<25 { events.insert(try id(number)) }
+    for number in 0..<25 { events.insert(try mark(number)) }
     let next = try open(number: 10)  // the first was not closed: its process was killed
     #expect(try known(next, of: 30) == Array(15..<25))
-    next.insert(try id(25))
+    next.insert(try mark(25))
     #expect(try known(next, of: 30) == Array(16..<26))
     for events in [events, next] { events.close() }
   }
 
   @Test(arguments: [4, 10, 11, 40]) func takesOverWhatFitsWhenTheirNumberChanges(_ number: Int) throws {
     let events = try open(number: 10)
-    for number in 0..<25 { events.insert(try id(number)) }
+    for number in 0..<25 { events.insert(try mark(number)) }
     events.close()
     for _ in 0..<2 {
       let next = try open(number: number)
@@ -59,22 +61,22 @@ import Testing
 
   @Test func forgetsWhenItsTimeIsOver() throws {
     let events = try open(number: 4)
-    events.insert(try id(0))
+    events.insert(try mark(0))
     clock.seconds += 3599
-    events.insert(try id(1))
+    events.insert(try mark(1))
     #expect(try known(events, of: 2) == [0, 1])
     clock.seconds += 1
     #expect(try known(events, of: 2) == [1])
-    events.insert(try id(0))
+    events.insert(try mark(0))
     // The older place of the same event is used again: that must not make it forget the younger one.
-    for number in 2..<4 { events.insert(try id(number)) }
+    for number in 2..<4 { events.insert(try mark(number)) }
     #expect(try known(events, of: 4) == [0, 1, 2, 3])
     events.close()
   }
 
   @Test func aClockThatWasSetBackMakesItForgetNothing() throws {
     let events = try open(number: 4)
-    events.insert(try id(0))
+    events.insert(try mark(0))
     clock.seconds -= 86_400
     #expect(try known(events, of: 1) == [0])
     events.close()
@@ -87,7 +89,7 @@ import Testing
       _ = folder.write("accepted-events", bytes)
       let events = try open(number: 10)
       #expect(try known(events, of: 10).isEmpty, "seed \(random.seed)")
-      events.insert(try id(3))
+      events.insert(try mark(3))
       events.close()
       let next = try open(number: 10)
       #expect(try known(next, of: 10) == [3], "seed \(random.seed)")

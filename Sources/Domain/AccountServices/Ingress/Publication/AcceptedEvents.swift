@@ -15,7 +15,6 @@ package final class AcceptedEvents {
   private struct Entry {
     static let size = 32
 
-    /// The first half of the SHA-256 of the event's id.
     var high: UInt64
     var low: UInt64
     /// Which entry of all it is, from 1; its place is this modulo their number. 0 where there is none.
@@ -67,18 +66,29 @@ package final class AcceptedEvents {
   /// How many events it knows, those that are too old included.
   package var count: Int { known.count }
 
+  /// What an event is known by: the first half of the SHA-256 of its id.
+  package struct Mark: Sendable {
+    let high: UInt64
+    let low: UInt64
+
+    /// The mark of an event.
+    package init(of id: EventID) {
+      let digest = SHA256.digest(of: Array(id.text.utf8)).bytes
+      func half(_ start: Int) -> UInt64 { digest[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }
+      (high, low) = (half(0), half(8))
+    }
+  }
+
   /// Whether the event was accepted.
-  package func contains(_ id: EventID) -> Bool {
-    let (high, low) = Self.fingerprint(of: id)
-    guard let entry = known[high], entry.low == low else { return false }
+  package func contains(_ mark: Mark) -> Bool {
+    guard let entry = known[mark.high], entry.low == mark.low else { return false }
     return now().seconds &- entry.seconds < time
   }
 
   /// Remembers that the event was accepted.
-  package func insert(_ id: EventID) {
-    let (high, low) = Self.fingerprint(of: id)
+  package func insert(_ mark: Mark) {
     sequence += 1
-    let entry = Entry(high: high, low: low, sequence: sequence, seconds: now().seconds)
+    let entry = Entry(high: mark.high, low: mark.low, sequence: sequence, seconds: now().seconds)
     remember(entry)
     write(entry)
   }
@@ -138,12 +148,6 @@ package final class AcceptedEvents {
     }
     guard count >= 0 else { throw .current }
     return Array(entries.prefix(count / Entry.size))
-  }
-
-  private static func fingerprint(of id: EventID) -> (high: UInt64, low: UInt64) {
-    let digest = SHA256.digest(of: Array(id.text.utf8)).bytes
-    func half(_ start: Int) -> UInt64 { digest[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }
-    return (half(0), half(8))
   }
 }
 

@@ -29,9 +29,12 @@ struct AccountLanes {
 
   /// Enters the lane, if nobody is in it.
   mutating func enter(_ name: Name) -> Bool {
-    if lanes[name, default: Lane()].isEntered { return false }
-    lanes[name, default: Lane()].isEntered = true
-    return true
+    Self.enter(&lanes[name, default: Lane()])
+  }
+
+  private static func enter(_ lane: inout Lane) -> Bool {
+    defer { lane.isEntered = true }
+    return !lane.isEntered
   }
 
   /// Waits for those who are in the lane and before: `waiter` is resumed when it has entered.

@@ -68,12 +68,13 @@ package final class EventPublisher {
       await withCheckedContinuation { lanes.wait(for: lane, $0) }
     }
     defer { if let lane { lanes.leave(lane) } }
-    if let id, accepted.contains(id) {
+    let mark = id.map { AcceptedEvents.Mark(of: $0) }
+    if let mark, accepted.contains(mark) {
       metrics.repeated.increment()
       return .repeated
     }
     let acceptance = try await accept(record, lane)
-    if let id { accepted.insert(id) }
+    if let mark { accepted.insert(mark) }
     return acceptance
   }
 
