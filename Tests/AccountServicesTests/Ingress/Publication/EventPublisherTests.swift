@@ -128,6 +128,25 @@ import Testing
     }
   }
 
+  @Test(arguments: EventLogError.Outcome.allCases)
+  func aRecordThatTheLogNeverTakesKeepsNobodyElseFromIt(_ outcome: EventLogError.Outcome) async throws {
+    try await PublisherRig.run { rig in
+      let faults = FaultOfOne("ada", .sample(outcome))
+      rig.log.fault = { faults.next($0) }
+      #expect(try await rig.publish("ada", 1) == .spooled)
+      #expect(try await rig.publish("bob", 1) == .spooled)
+      try await until { rig.spool.depth == 1 }
+      for number in 2...4 {
+        let count = faults.count
+        try await until { faults.count > count }
+        let acceptance = try await rig.publish("bob", number)
+        #expect(acceptance == .published(EventLogPosition(partition: 0, offset: Int64(number - 1))))
+      }
+      let refusals = rig.lines.lines.count { $0.contains("the log refuses a record") }
+      #expect(refusals == (outcome == .refused ? 1 : 0))
+    }
+  }
+
   /// Many people at once, and a log that fails, is late, and takes what it reports as uncertain, at random.
   @Test func theOrderOfEachAccountHoldsWhateverTheLogDoes() async throws {
     var random = SeededRandom()
@@ -156,6 +175,22 @@ import Testing
         }
       }
     }
+  }
+}
+
+/// What goes wrong with the records of one person, and how often it did.
+@Loop
+private final class FaultOfOne {
+  private let key: [UInt8]
+  private let fault: EventLogError
+  private(set) var count = 0
+
+  init(_ person: String, _ fault: EventLogError) { (key, self.fault) = (Array(person.utf8), fault) }
+
+  func next(_ record: EventRecord) -> EventLogError? {
+    guard record.key == key else { return nil }
+    count += 1
+    return fault
   }
 }
 

@@ -75,6 +75,7 @@ extension EventPublisher {
       pass.delivered += 1
       await spool.remove(record.sequence)
       deliveredLate.remove(record.sequence)
+      refused.remove(record.sequence)
       lanes.hold(-1, of: lane)
       metrics.drained.increment()
     } else {
@@ -90,9 +91,12 @@ extension EventPublisher {
     let report = await withCheckedContinuation { continuation in
       log.append(record.record) { continuation.resume(returning: $0) }
     }
-    note(report)
-    guard case .failure(let error) = report else { return true }
-    if error.outcome == .refused {
+    // A failure is not noted: one record that the log never takes must not send all new ones to the spool.
+    guard case .failure(let error) = report else {
+      note(report)
+      return true
+    }
+    if error.outcome == .refused, refused.insert(record.sequence).inserted {
       logger.error(
         "the log refuses a record, which stays in the spool",
         ["spool.sequence": .integer(record.sequence), "reason": .string(error.reason), "detail": .string(error.detail)])

@@ -39,6 +39,8 @@ package final class EventPublisher {
   private(set) var isLogSuspect = false
   /// What the log acknowledged after the spool had it too: the drain has only to remove it.
   var deliveredLate: Set<Int64> = []
+  /// What the spool holds and the log refuses: each is logged once, and tried again and again.
+  var refused: Set<Int64> = []
   /// The drain, while there is nothing to do.
   var drainer: CheckedContinuation<Void, Never>?
 
