@@ -1,5 +1,6 @@
 import CLibrdkafka
 import EventLoop
+import Glibc
 import Synchronization
 
 /// A client of librdkafka's: what Producer, Consumer and Admin have in common. Owns the handle.
@@ -39,6 +40,7 @@ import Synchronization
           level: .init(syslog: level), facility: unsafe facility.map { unsafe String(cString: $0) } ?? "",
           text: unsafe text.map { unsafe String(cString: $0) } ?? ""))
     }
+    if type == RD_KAFKA_PRODUCER { unsafe rd_kafka_conf_set_socket_cb(settings.pointer, socketThatForgets) }
     unsafe rd_kafka_conf_set_events(settings.pointer, events)
     var words = [CChar](repeating: 0, count: 512)
     // librdkafka owns the configuration from here on success only.
@@ -104,4 +106,16 @@ extension Client {
       throw KafkaError(.other, detail: "no file descriptor for librdkafka's events: \(error)")
     }
   }
+}
+
+/// Makes a socket of which the kernel sends nothing more once it is closed, by us or with the process. Else what a network
+/// held back would reach the broker later, behind what the next producer sent meanwhile, which has another identity: the
+/// broker could not tell that it is old.
+private func socketThatForgets(domain: CInt, type: CInt, number: CInt, _: UnsafeMutableRawPointer?) -> CInt {
+  let descriptor = socket(domain, type | CInt(SOCK_CLOEXEC.rawValue), number)
+  var nothing = linger(l_onoff: 1, l_linger: 0)
+  if descriptor >= 0 {
+    _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &nothing, socklen_t(MemoryLayout<linger>.size))
+  }
+  return descriptor
 }
