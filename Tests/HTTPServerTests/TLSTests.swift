@@ -1,7 +1,8 @@
 import EventLoop
-import HTTPServer
 import TestSupport
 import Testing
+
+@testable import HTTPServer
 
 /// What TLS adds: handshakes, records that come in pieces, ends with and without goodbye.
 @Suite(.timeLimit(.minutes(1))) struct TLSTests {
@@ -102,6 +103,38 @@ import Testing
     try await client.send(request)
     await turn()
     #expect(try await client.answer().body.utf8.count == 8 << 20)
+    await server.close()
+  }
+
+  /// One handshake a connection: the client is told no, and the connection goes on.
+  @Loop
+  @Test func refusesARenegotiation() async throws {
+    let certificate = try TestCertificate()
+    let server = try TestServer(tls: certificate.configuration, handler: echo)
+    let client = try TLSClient(server.server.address, version: .tls12)
+    try await client.handshake()
+    #expect(try await client.renegotiate().contains("no renegotiation"))
+    await server.close()
+  }
+
+  /// OpenSSL reads on by itself for as long as nothing comes that is for us: here, ten thousand times new keys.
+  @Loop
+  @Test func othersAreServedBesideAPeerThatSendsNothingButNewKeys() async throws {
+    let certificate = try TestCertificate()
+    let server = try TestServer(tls: certificate.configuration, handler: echo)
+    let (busy, other) = (try TLSClient(server.server.address), try TLSClient(server.server.address))
+    try await busy.handshake()
+    try await other.handshake()
+    let updates = (0..<10_000).flatMap { _ in busy.updateKeys() }
+    let before = server.server.turnstile.passed
+    async let sent: Void = busy.raw.send(updates)
+    try await other.send(request)
+    #expect(try await other.answer().status == 200)
+    try await sent
+    try await busy.send(request)
+    #expect(try await busy.answer().status == 200)
+    // Not in one piece: a connection reads 16 KiB at a time.
+    #expect(server.server.turnstile.passed - before >= UInt64(updates.count / 16_384))
     await server.close()
   }
 

@@ -18,8 +18,10 @@ public import EventLoop
   public private(set) var hasEnded = false
   private let handle: OpaquePointer
 
-  /// Connects. `protocols` are offered by ALPN, unless there are none.
-  public init(_ server: SocketAddress, protocols: [String] = [], version: Version = .tls13) throws {
+  /// Connects. `protocols` are offered by ALPN, unless there are none; `session` is to go on.
+  public init(
+    _ server: SocketAddress, protocols: [String] = [], version: Version = .tls13, resuming session: TLSSession? = nil
+  ) throws {
     raw = try RawClient(server)
     guard let context = unsafe SSL_CTX_new(TLS_client_method()), let handle = unsafe SSL_new(context) else {
       throw ClientFailure(description: "no memory for TLS")
@@ -31,6 +33,7 @@ public import EventLoop
     unsafe SSL_set_connect_state(handle)
     let offer = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
     if !offer.isEmpty { _ = unsafe SSL_set_alpn_protos(handle, offer, CUnsignedInt(offer.count)) }
+    if let session { _ = unsafe SSL_set_session(handle, session.handle) }
   }
 
   isolated deinit { unsafe SSL_free(handle) }
@@ -42,6 +45,48 @@ public import EventLoop
     unsafe SSL_get0_alpn_selected(handle, &name, &count)
     guard let name = unsafe name else { return nil }
     return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
+  }
+
+  /// The session, to be taken up by another client: TLS 1.3 sends it with the first answer.
+  public var session: TLSSession? { unsafe SSL_get1_session(handle).map { unsafe TLSSession($0) } }
+
+  /// Whether this is a session that goes on.
+  public var isResumed: Bool { unsafe SSL_session_reused(handle) == 1 }
+
+  /// The server's certificate in PEM.
+  public var certificatePEM: String {
+    guard let certificate = unsafe SSL_get1_peer_certificate(handle) else { return "" }
+    defer { unsafe X509_free(certificate) }
+    guard let memory = unsafe BIO_new(BIO_s_mem()) else { return "" }
+    defer { unsafe BIO_free(memory) }
+    unsafe PEM_write_bio_X509(memory, certificate)
+    var room = [UInt8](repeating: 0, count: 16_384)
+    let count = unsafe BIO_read(memory, &room, CInt(room.count))
+    return String(decoding: room[..<Int(count)], as: UTF8.self)
+  }
+
+  /// Asks for another handshake on the same connection, which only TLS 1.2 knows. Returns OpenSSL's word for the answer.
+  public func renegotiate() async throws -> String {
+    unsafe SSL_renegotiate(handle)
+    do {
+      try await handshake()
+      return "agreed"
+    } catch let failure as ClientFailure {
+      return failure.description
+    }
+  }
+
+  /// Tells the server that other keys are used from here on (TLS 1.3), and sends nothing with them.
+  public func updateKeys() -> [UInt8] {
+    unsafe SSL_key_update(handle, SSL_KEY_UPDATE_NOT_REQUESTED)
+    _ = unsafe SSL_do_handshake(handle)
+    return flight()
+  }
+
+  /// What a client sends first, and nobody has sent yet.
+  public func firstFlight() -> [UInt8] {
+    _ = unsafe SSL_do_handshake(handle)
+    return flight()
   }
 
   /// Shakes hands. The last flight is left to the caller, to be sent with whatever follows it.

@@ -83,6 +83,12 @@ import Glibc
     resume(reading: true, writing: true)
   }
 
+  /// Lets whoever waits until it is readable look again.
+  func wakeReader() {
+    isReadable = true
+    resume(reading: true, writing: false)
+  }
+
   /// Lets the descriptor be waited for again after `interrupt`.
   public func resumeWaiting() { isInterrupted = false }
 

@@ -56,7 +56,7 @@ enum Trigger: Sendable {
   private var slots: [Slot] = []
   private var free: [UInt32] = []
   @safe private let events: UnsafeMutablePointer<epoll_event>
-  var waitingForTurn: [CheckedContinuation<Void, Never>] = []
+  var waitingForTurn: [@Loop () -> Void] = []
   var deadlines = DeadlineHeap()
   var now = MonotonicTime.now
   var wasWoken = false
@@ -157,8 +157,11 @@ enum Trigger: Sendable {
       guard slots[slot].generation == UInt32(truncatingIfNeeded: mark >> 32) else { continue }
       slots[slot].handler?.ready(Readiness(rawValue: unsafe clinux_event_mask(events + index)))
     }
-    for waiting in waitingForTurn { waiting.resume() }
-    waitingForTurn.removeAll(keepingCapacity: true)
+    guard !waitingForTurn.isEmpty else { return }
+    var waiting: [@Loop () -> Void] = []
+    // Only what was there: an action may ask for the turn after this one.
+    swap(&waiting, &waitingForTurn)
+    for action in waiting { action() }
   }
 
   /// How long epoll may wait, in milliseconds, rounded up so that a deadline is due when it returns.

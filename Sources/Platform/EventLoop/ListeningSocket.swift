@@ -19,6 +19,7 @@ public final class ListeningSocket {
   public nonisolated let address: SocketAddress
   private let descriptor: Descriptor
   private var burst = 0
+  private var isEnding = false
 
   private static let fairShare = 16
 
@@ -65,6 +66,10 @@ public final class ListeningSocket {
       switch errno {
       case EAGAIN:
         burst = 0
+        if isEnding {
+          close()
+          return nil
+        }
         descriptor.clearReadable()
         guard await descriptor.untilReadable() == .ready else { return nil }
       case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
@@ -74,6 +79,35 @@ public final class ListeningSocket {
       }
     }
     return nil
+  }
+
+  /// Suspends until a connection waits to be accepted. False after `close`, or where it is to close when empty.
+  public func untilSomebodyWaits() async -> Bool {
+    while descriptor.isOpen, !isEnding {
+      var query = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
+      if unsafe poll(&query, 1, 0) > 0 { return true }
+      descriptor.clearReadable()
+      guard await descriptor.untilReadable() == .ready else { return false }
+    }
+    return false
+  }
+
+  /// Takes part in no new connection any more, so that those go to others who share the port; who is in the middle of
+  /// connecting can still come to the end of it.
+  ///
+  /// To close at once would reset whoever stands in this socket's queue, or is on the way into it: the kernel does not
+  /// hand them on to others (unless `net.ipv4.tcp_migrate_req` says so). So first this, then, when everybody had the time
+  /// to connect, `closeWhenEmpty`. The kernel still chooses this socket for its share of new connections; they find
+  /// nobody, ask again after a second, as TCP does, and reach another by then.
+  public func leaveNewcomersToOthers() {
+    guard descriptor.isOpen else { return }
+    _ = clinux_ignore_syn(descriptor.number)
+  }
+
+  /// Lets `accept` take what stands in the queue already; then it closes and returns nil.
+  public func closeWhenEmpty() {
+    isEnding = true
+    descriptor.wakeReader()
   }
 
   /// Stops listening: `accept` returns nil, and the system refuses new connections.

@@ -34,8 +34,13 @@ public actor Loop {
   /// Not `Task.yield`, which leaves the thread and comes back where the task does not prefer the loop's executor.
   @Loop
   public static func nextTurn() async {
-    await withCheckedContinuation { executor.engine.waitingForTurn.append($0) }
+    await withCheckedContinuation { waiting in afterTurn { waiting.resume() } }
   }
+
+  /// Calls `action` when the loop has turned. The tasks that it resumes go on behind all that the kernel reported: they
+  /// are the last of the next round.
+  @Loop
+  public static func afterTurn(_ action: @escaping @Loop () -> Void) { executor.engine.waitingForTurn.append(action) }
 
   /// Makes the calling thread the loop's, runs `body` on it and everything that waits there, and returns what `body`
   /// returned. For `main`, once, before anything else used the loop.

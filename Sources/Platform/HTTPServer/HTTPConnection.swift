@@ -2,7 +2,8 @@ import EventLoop
 
 /// One connection from its handshake to its end: a long-lived task, request after request.
 ///
-/// Only its own task touches the socket and closes it. Whoever wants it to end (a deadline, the server) interrupts its
+/// Before it has shown anything good it asks the server's turnstile whenever there is something to do. Only its own task
+/// touches the socket and closes it. Whoever wants it to end (a deadline, the server) interrupts its
 /// waits and lets it find its way out.
 @Loop
 @safe final class HTTPConnection {
@@ -29,9 +30,15 @@ import EventLoop
   /// The task that serves, for as long as it does.
   private var task: UnsafeCurrentTask?
   private var phase = Phase.handshake
+  /// Its place among those that have shown nothing good; the server's. Nil: it is proven.
+  var newcomer: Newcomer?
+  private let place = Turnstile.Place()
+  private var hasServed = false
   private var isTimedOut = false
   private var isDraining = false
   private var isAbandoned = false
+  /// Until when a first request may begin, once the server drains.
+  private var beginningEnd = MonotonicTime.distantFuture
   private var idleEnd = MonotonicTime.distantFuture
   private var requestEnd = MonotonicTime.distantFuture
   private var bodyAsked = false
@@ -42,7 +49,7 @@ import EventLoop
     self.server = server
     deadlines = server.configuration.deadlines
     reader = RequestReader(limits: server.configuration.limits)
-    transport = try Transport(accepted, context: server.tls)
+    transport = try Transport(accepted)
     writer = HTTPResponseWriter(transport)
   }
 
@@ -64,6 +71,7 @@ import EventLoop
       while await untilBegun() {
         guard try await answerNext() else { return await linger() }
         served += 1
+        hasServed = true
         // A peer that always has more to say must not keep the loop from the others.
         if served % Self.fairShare == 0 { await Loop.nextTurn() }
       }
@@ -74,29 +82,49 @@ import EventLoop
   }
 
   private func handshake() async throws(Transport.Failure) -> Bool {
+    guard let certificate = server.certificate else { return true }
     enter(.handshake, within: deadlines.handshake)
     do throws(Transport.Failure) {
-      try await transport.handshake()
+      repeat {
+        try await transport.untilReadable()
+        try await untilTurn()
+      } while try !transport.handshake({ certificate.contextForHandshake(at: Loop.now) })
       return true
     } catch {
       if !isDraining { server.statistics.handshakeFailed(error, isTimedOut) }
-      if error == .plainHTTP { transport.answerPlainHTTP() }
       // What the peer is told, by us or by OpenSSL's alert, is to reach it.
-      if error == .plainHTTP || error == .tls { await linger() }
+      switch error {
+      case .plainHTTP:
+        transport.answerPlainHTTP()
+        await linger()
+      case .tls, .otherProtocol: await linger()
+      case .closed, .interrupted: break
+      }
       return false
     }
+  }
+
+  /// Lets others go first until this peer has shown something good.
+  private func untilTurn() async throws(Transport.Failure) {
+    if newcomer == nil { return }
+    await server.turnstile.pass(place, of: peer.network)
+    if transport.descriptor.isInterrupted { throw .interrupted }
   }
 
   // MARK: From the first byte to the answer
 
   /// Waits for the first byte of a request. False if none comes.
   private func untilBegun() async -> Bool {
-    if !reader.isEmpty { return true }
     idleEnd = Loop.now + deadlines.idle
     enter(.idle, until: min(idleEnd, Loop.now + Self.rest))
     do throws(Transport.Failure) {
-      while !isDraining {
+      if !reader.isEmpty {
+        try await untilTurn()
+        return true
+      }
+      while !isDraining || !hasServed {
         try await transport.untilReadable()
+        try await untilTurn()
         if try take() > 0 { return true }
       }
     } catch {
@@ -137,6 +165,11 @@ import EventLoop
     let request = HTTPRequest(self, peer: peer)
     let response = await server.handler(request)
     request.end()
+    switch response.status {
+    case 200..<400: server.judge(self, isProven: true)
+    case 400..<500: server.judge(self, isProven: false)
+    default: break  // ours is no fault of the peer's
+    }
     if isTimedOut || isAbandoned { throw .interrupted }
     // What the handler did not want to read: if it is here already it is skipped, otherwise the connection ends. A peer
     // that waits for our word to go on may send its body or not; nobody could tell what its next bytes are.
@@ -209,7 +242,13 @@ import EventLoop
 
   /// Waits for at least one more byte.
   private func receive() async throws(Transport.Failure) {
-    repeat { try await transport.untilReadable() } while try take() == 0
+    while true {
+      try await transport.untilReadable()
+      try await untilTurn()
+      if try take() > 0 { return }
+      // A part of a record; or a whole share of the turn without a byte for us.
+      await Loop.nextTurn()
+    }
   }
 
   /// Takes in what is there; 0 if nothing is.
@@ -229,16 +268,16 @@ import EventLoop
 
   private func enter(_ phase: Phase, until time: MonotonicTime) {
     self.phase = phase
-    deadline.set(time)
+    deadline.set(phase == .handshake || phase == .idle ? min(time, beginningEnd) : time)
   }
 
   private func passed() {
-    if phase == .idle, Loop.now < idleEnd {
+    if phase == .idle, Loop.now < min(idleEnd, beginningEnd) {
       reader.release()
-      return deadline.set(idleEnd)
+      return deadline.set(min(idleEnd, beginningEnd))
     }
     isTimedOut = true
-    transport.descriptor.interrupt()
+    interrupt()
     // The handler, or whoever streams the answer, has had its time.
     if phase == .handling || phase == .answering { unsafe task?.cancel() }
   }
@@ -252,16 +291,28 @@ import EventLoop
     return true
   }
 
-  /// The server ends: a connection on which no request has begun closes now, another one after its answer.
-  func drain() {
-    isDraining = true
-    if phase == .handshake || phase == .idle { transport.descriptor.interrupt() }
+  /// Ends whatever it waits for.
+  private func interrupt() {
+    transport.descriptor.interrupt()
+    place.leave()
   }
 
-  /// The server's patience is over.
+  /// Whether its handler, or its answer, is under way.
+  var isBeingAnswered: Bool { phase == .handling || phase == .answering }
+
+  /// The server ends: a connection on which requests were served closes now, or after its answer; one on which none has
+  /// begun yet has until `end` to begin it.
+  func drain(beginningUntil end: MonotonicTime) {
+    isDraining = true
+    beginningEnd = end
+    guard phase == .handshake || phase == .idle else { return }
+    if hasServed { interrupt() } else { deadline.set(min(deadline.due, end)) }
+  }
+
+  /// It has to end now, whatever it is about.
   func abandon() {
     isAbandoned = true
-    transport.descriptor.interrupt()
+    interrupt()
     unsafe task?.cancel()
   }
 }

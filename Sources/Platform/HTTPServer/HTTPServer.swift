@@ -3,12 +3,17 @@ public import EventLoop
 /// An HTTP/1.1 server over TLS or plain sockets, in the loop.
 ///
 /// It reads what RFC 9112 lets a strict server read and refuses the rest, bounds everything that a peer can make
-/// large or slow, and calls one async function for each request.
+/// large or slow, and calls one async function for each request. Peers share the loop by what they have shown so far:
+/// see `Turnstile`.
 @Loop
 public final class HTTPServer {
   /// From a request to its answer. Runs on the loop; requests of one connection are answered one after another. Its task
   /// is cancelled when the request has had its time, or the server its patience: then no answer is sent.
   public typealias Handler = @Loop @Sendable (HTTPRequest) async -> HTTPResponse
+
+  /// How long a peer that has connected may take to its first request while the server drains, and a newcomer is safe
+  /// from being closed where there are too many: a few ways to the other side of the earth and back.
+  private static let grace = Duration.seconds(1)
 
   /// Where it listens, with the real port.
   public nonisolated let address: SocketAddress
@@ -17,11 +22,15 @@ public final class HTTPServer {
 
   let configuration: HTTPServerConfiguration
   let handler: Handler
-  private(set) var tls: TLSContext?
+  let certificate: ServedCertificate?
+  let turnstile = Turnstile()
   private let socket: ListeningSocket
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+  private var newcomers = Newcomers()
   private var perNetwork: [SocketAddress.InlineAddress: Int] = [:]
+  private var isAccepting = false
   private var isDraining = false
+  private var hasNoPatience = false
   private let room = Gate()
   private let empty = Gate()
 
@@ -29,7 +38,7 @@ public final class HTTPServer {
   public init(_ configuration: HTTPServerConfiguration, handler: @escaping Handler) throws(HTTPServerError) {
     self.configuration = configuration
     self.handler = handler
-    if let tls = configuration.tls { self.tls = try TLSContext(tls) }
+    certificate = if let tls = configuration.tls { try ServedCertificate(tls) } else { nil }
     do throws(SystemError) {
       socket = try ListeningSocket(configuration.address, sharingPort: configuration.sharesPort)
     } catch {
@@ -41,15 +50,27 @@ public final class HTTPServer {
   /// How many connections are open.
   public var connectionCount: Int { connections.count }
 
+  /// When the certificate expires, in seconds since 1970; nil without TLS.
+  public var certificateNotAfter: Int64? { certificate?.context.notAfter }
+
+  /// Looks at the files of the certificate: what was replaced serves the handshakes from here on, what cannot be used
+  /// leaves all as it is. To be called every few seconds; `insisting` where somebody wants to know now.
+  public func renewCertificate(insisting: Bool) -> CertificateRenewal {
+    certificate?.look(insisting: insisting) ?? .unchanged
+  }
+
   /// Serves until `drain` has ended. If its task is cancelled, it ends at once: connections are closed, and the tasks of
   /// handlers that still run are cancelled.
   public func run() async {
+    isAccepting = true
     await withTaskCancellationHandler {
       await withDiscardingTaskGroup { group in
         while let accepted = await next() {
           guard let connection = admit(accepted) else { continue }
           group.addTask(executorPreference: Loop.executor) { [self] in await serve(connection) }
         }
+        isAccepting = false
+        if connections.isEmpty { empty.open() }
       }
     } onCancel: {
       Task { @Loop in await drain(within: .zero) }
@@ -64,29 +85,50 @@ public final class HTTPServer {
   /// Stops accepting and lets every request that was begun be answered. After `patience` it closes what is still open
   /// and cancels the tasks of handlers that still run.
   ///
-  /// Returns when no connection is left: a handler must heed its cancellation. A second call shortens the patience.
+  /// Who has connected before gets a second to begin a request. Where the port is shared, so does who is in the middle
+  /// of connecting; new connections go to the others. Returns when no connection is left: a handler must heed its
+  /// cancellation. A second call shortens the patience.
   public func drain(within patience: Duration) async {
+    let end = MonotonicTime.now + patience
+    let farewell = min(end, .now + Self.grace)
     isDraining = true
-    socket.close()
-    room.open()
-    for connection in connections.values { connection.drain() }
-    let deadline = Deadline()
-    deadline.onPass { [self] in for connection in connections.values { connection.abandon() } }
-    deadline.set(.now + patience)
-    while !connections.isEmpty {
+    let (last, over) = (Deadline(), Deadline())
+    last.onPass { [self] in
+      socket.closeWhenEmpty()
+      room.open()
+    }
+    over.onPass { [self] in
+      hasNoPatience = true
+      socket.close()
+      room.open()
+      for connection in connections.values { connection.abandon() }
+    }
+    if configuration.sharesPort {
+      socket.leaveNewcomersToOthers()
+      last.set(farewell)
+    } else {
+      last.set(.now)
+    }
+    over.set(end)
+    for connection in connections.values { connection.drain(beginningUntil: farewell) }
+    while isAccepting || !connections.isEmpty {
       empty.close()
       await empty.pass()
     }
-    deadline.invalidate()
+    socket.close()
+    last.invalidate()
+    over.invalidate()
   }
 
-  /// The next connection; nil once the server drains.
+  /// The next connection; nil once the server listens no more.
   private func next() async -> ListeningSocket.Accepted? {
-    while !isDraining {
+    while !hasNoPatience {
       if connections.count >= configuration.limits.connections {
+        guard await socket.untilSomebodyWaits() else { return nil }
+        // Some may have ended meanwhile.
+        guard connections.count >= configuration.limits.connections else { continue }
         statistics.fullTimes += 1
-        room.close()
-        await room.pass()
+        await untilRoom(until: shed())
         continue
       }
       do throws(SystemError) {
@@ -94,22 +136,59 @@ public final class HTTPServer {
       } catch {
         // No descriptors or no memory: only time helps, and the kernel's queue holds whoever knocks.
         statistics.acceptFailures += 1
-        room.close()
-        let pause = Deadline()
-        pause.onPass { [room] in room.open() }
-        pause.set(.now + .milliseconds(100))
-        await room.pass()
-        pause.invalidate()
+        await untilRoom(until: .now + .milliseconds(100))
       }
     }
     return nil
   }
 
+  /// Waits until a connection has ended, or that time has come.
+  private func untilRoom(until time: MonotonicTime) async {
+    room.close()
+    let pause = Deadline()
+    pause.onPass { [room] in room.open() }
+    pause.set(time)
+    await room.pass()
+    pause.invalidate()
+  }
+
+  /// Makes room for others where peers have been here for a while and shown nothing. Returns when the next one will have
+  /// been.
+  ///
+  /// Whoever holds connections open without a good request loses them first, and those that do what this server is for
+  /// are never closed for others.
+  private func shed() -> MonotonicTime {
+    let now = Loop.now
+    // Several at once: under a flood each of them costs a few turns of the loop.
+    for _ in 0..<max(1, configuration.limits.connections / 256) {
+      guard let oldest = newcomers.oldest, let since = oldest.newcomer?.since else { return .distantFuture }
+      guard since + Self.grace <= now else { return since + Self.grace }
+      newcomers.remove(oldest)
+      if oldest.isBeingAnswered {
+        // What is worked on may be good: it is asked again later than all others.
+        newcomers.append(oldest, at: now)
+      } else {
+        statistics.shed += 1
+        oldest.abandon()
+      }
+    }
+    return now + .milliseconds(10)
+  }
+
+  /// Notes what the last answer to a connection says of its peer.
+  func judge(_ connection: HTTPConnection, isProven: Bool) {
+    if isProven {
+      newcomers.remove(connection)
+    } else if connection.newcomer == nil {
+      newcomers.append(connection, at: Loop.now)
+    }
+  }
+
   private func admit(_ accepted: ListeningSocket.Accepted) -> HTTPConnection? {
     statistics.accepted += 1
     let count = perNetwork[accepted.peer.network, default: 0]
-    guard !isDraining, count < configuration.limits.connectionsPerAddress else {
-      if !isDraining { statistics.refusedPerAddress += 1 }
+    guard !hasNoPatience, count < configuration.limits.connectionsPerAddress else {
+      if !hasNoPatience { statistics.refusedPerAddress += 1 }
       accepted.close()
       return nil
     }
@@ -117,6 +196,8 @@ public final class HTTPServer {
       let connection = try HTTPConnection(accepted, server: self)
       perNetwork[accepted.peer.network] = count + 1
       connections[ObjectIdentifier(connection)] = connection
+      newcomers.append(connection, at: Loop.now)
+      if isDraining { connection.drain(beginningUntil: .now + Self.grace) }
       return connection
     } catch {
       statistics.acceptFailures += 1
@@ -126,41 +207,16 @@ public final class HTTPServer {
 
   private func remove(_ connection: HTTPConnection) {
     connections[ObjectIdentifier(connection)] = nil
+    newcomers.remove(connection)
     let network = connection.peer.network
     let count = perNetwork[network, default: 1] - 1
     perNetwork[network] = count > 0 ? count : nil
     room.open()
-    if connections.isEmpty { empty.open() }
+    if connections.isEmpty, !isAccepting { empty.open() }
   }
 }
 
 extension SocketAddress {
   /// What counts as one address: of IPv6, whoever has one has the 64 bits behind it too.
-  fileprivate var network: InlineAddress { isIPv4 ? bytes : InlineAddress(high: bytes.high, low: 0) }
-}
-
-/// What tasks wait for until another lets them pass.
-@Loop
-private final class Gate {
-  private var isOpen = true
-  private var waiting: [CheckedContinuation<Void, Never>] = []
-
-  nonisolated init() {}
-
-  func close() { isOpen = false }
-
-  func open() {
-    isOpen = true
-    for continuation in waiting { continuation.resume() }
-    waiting.removeAll(keepingCapacity: true)
-  }
-
-  func pass() async {
-    if isOpen { return }
-    await withCheckedContinuation { continuation in
-      // Again: a task that does not prefer the loop's executor gives way between the check above and this place.
-      if isOpen { return continuation.resume() }
-      waiting.append(continuation)
-    }
-  }
+  var network: InlineAddress { isIPv4 ? bytes : InlineAddress(high: bytes.high, low: 0) }
 }

@@ -6,7 +6,8 @@ public struct HTTPServerLimits: Sendable, Equatable {
   public var fields: Int
   /// Bytes of a body, whatever a handler asks for; beyond it: 413.
   public var body: Int
-  /// Connections in all. While they are reached, no further one is accepted: the kernel's queue holds them.
+  /// Connections in all. While they are reached, the one that has been here for longest without a good request makes
+  /// room; where there is none, the kernel's queue holds whoever knocks.
   public var connections: Int
   /// Connections from one address, or from one /64 network of IPv6; a further one is closed at once.
   public var connectionsPerAddress: Int

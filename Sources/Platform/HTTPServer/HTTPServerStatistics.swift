@@ -4,6 +4,8 @@ public struct HTTPServerStatistics: Sendable, Equatable {
   public internal(set) var accepted: UInt64 = 0
   /// Connections closed at once because their address had too many.
   public internal(set) var refusedPerAddress: UInt64 = 0
+  /// Connections closed to make room: for a second or more they had shown nothing but refused requests, or nothing.
+  public internal(set) var shed: UInt64 = 0
   /// Times that no further connection was taken because there were too many in all.
   public internal(set) var fullTimes: UInt64 = 0
   /// Connections that could not be taken for want of descriptors or memory.
@@ -12,6 +14,8 @@ public struct HTTPServerStatistics: Sendable, Equatable {
   public internal(set) var handshakesFailed: UInt64 = 0
   /// Handshakes that took too long.
   public internal(set) var handshakesTimedOut: UInt64 = 0
+  /// Peers that offered other protocols alone, such as HTTP/2.
+  public internal(set) var protocolsRefused: UInt64 = 0
   /// Peers that spoke plain HTTP to a TLS port.
   public internal(set) var plainRequests: UInt64 = 0
   /// Requests that reached the handler.
@@ -26,6 +30,8 @@ public struct HTTPServerStatistics: Sendable, Equatable {
       handshakesTimedOut += 1
     } else if failure == .plainHTTP {
       plainRequests += 1
+    } else if failure == .otherProtocol {
+      protocolsRefused += 1
     } else {
       handshakesFailed += 1
     }

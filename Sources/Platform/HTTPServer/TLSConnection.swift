@@ -22,11 +22,17 @@ import Glibc
   /// What the calls of OpenSSL and of the loop tell each other about the socket.
   private struct Socket {
     let number: CInt
+    /// How many bytes the call may still read.
+    var budget = 0
     /// The last read took everything that was there.
     var isDrained = false
     /// The last write did not fit.
     var isFull = false
   }
+
+  /// So many bytes one call reads from the socket: OpenSSL goes on for as long as there is more, be it nothing but empty
+  /// records or new keys (RFC 8446, section 4.6.3), and others wait.
+  static let fairShare = 16_384
 
   private let handle: OpaquePointer
   private let socket: UnsafeMutablePointer<Socket>
@@ -69,11 +75,13 @@ import Glibc
 
   func handshake() -> Outcome {
     ERR_clear_error()
+    unsafe socket.pointee.budget = Self.fairShare
     return unsafe outcome(SSL_do_handshake(handle))
   }
 
   func read(into room: UnsafeMutableRawBufferPointer) -> Outcome {
     ERR_clear_error()
+    unsafe socket.pointee.budget = Self.fairShare
     return unsafe outcome(SSL_read(handle, room.baseAddress, CInt(clamping: room.count)))
   }
 
@@ -93,7 +101,9 @@ import Glibc
     switch unsafe SSL_get_error(handle, result) {
     case SSL_ERROR_WANT_READ: return .needsBytes
     case SSL_ERROR_WANT_WRITE: return .needsRoom
-    case SSL_ERROR_SSL: return .failed(copenssl_was_plain_http() == 1 ? .plainHTTP : .tls)
+    case SSL_ERROR_SSL:
+      if copenssl_was_plain_http() == 1 { return .failed(.plainHTTP) }
+      return .failed(copenssl_was_other_protocol() == 1 ? .otherProtocol : .tls)
     default: return .failed(.closed)
     }
   }
@@ -106,8 +116,14 @@ import Glibc
     let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket in a loop")
     unsafe BIO_meth_set_read(method) { bio, room, count in
       unsafe TLSConnection.transfer(bio, retry: BIO_FLAGS_READ) { socket in
-        let received = unsafe recv(socket.pointee.number, room, Int(count), 0)
-        unsafe socket.pointee.isDrained = received < Int(count)
+        let wanted = unsafe min(Int(count), socket.pointee.budget)
+        guard wanted > 0 else {
+          errno = EAGAIN
+          return -1
+        }
+        let received = unsafe recv(socket.pointee.number, room, wanted, 0)
+        unsafe socket.pointee.isDrained = received < wanted
+        if received > 0 { unsafe socket.pointee.budget -= received }
         return received
       }
     }

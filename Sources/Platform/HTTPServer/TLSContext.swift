@@ -3,8 +3,17 @@ import EventLoop
 
 /// A certificate with its key, ready to serve: OpenSSL's SSL_CTX.
 ///
-/// TLS 1.2 and 1.3 with forward secrecy only; no renegotiation, no compression; ALPN is `http/1.1` or `http/1.0`, and a
-/// client that offers other protocols alone is refused in the handshake.
+/// - TLS 1.2 and 1.3 (RFC 8996 forbids what is older), with forward secrecy and AEAD ciphers only, and nothing that
+///   OpenSSL's security level 2 calls weak: no RSA key below 2048 bits, no SHA-1 (SSL_CTX_set_security_level(3)).
+/// - No compression (CRIME; RFC 9325, section 3.3). A client's renegotiation is answered with the alert
+///   no_renegotiation (RFC 5246, section 7.2.2; SSL_OP_NO_RENEGOTIATION): one handshake a connection.
+/// - No early data: it can be replayed (RFC 8446, section 8), and what arrives here is acted on.
+/// - Sessions go on by tickets alone, never from a cache. Their keys belong to this context, so a session ends with the
+///   certificate under which it was made; and they are new every hour, so that nobody who gets hold of them later reads
+///   more than that (RFC 9325, section 3.4: keys of tickets undo the forward secrecy of TLS 1.2). Processes that share a port do not share them: there a ticket leads to a full handshake, as RFC 8446,
+///   section 4.2.11 has it, and to nothing worse.
+/// - ALPN is `http/1.1` or `http/1.0`. A client that offers other protocols alone is refused in the handshake
+///   (RFC 7301, section 3.2).
 @safe final class TLSContext: @unchecked Sendable {
   // @unchecked: SSL_CTX is counted by OpenSSL and may be used by several threads once it is set up.
   let handle: OpaquePointer
@@ -21,6 +30,9 @@ import EventLoop
       UInt64(copenssl_options_no_renegotiation | copenssl_options_no_compression | copenssl_options_server_preference))
     _ = unsafe copenssl_set_session_cache_off(handle)
     _ = unsafe SSL_CTX_set_num_tickets(handle, 1)
+    _ = unsafe SSL_CTX_set_timeout(handle, Int(Self.ticketLifetime.components.seconds))
+    _ = unsafe SSL_CTX_set_max_early_data(handle, 0)
+    unsafe SSL_CTX_set_security_level(handle, 2)
     unsafe copenssl_set_read_ahead(handle)
     _ = unsafe copenssl_set_mode(handle)
     guard
@@ -45,6 +57,26 @@ import EventLoop
   }
 
   deinit { unsafe SSL_CTX_free(handle) }
+
+  /// How long a session may be taken up again, and for how long tickets are made under the same keys.
+  static let ticketLifetime = Duration.seconds(3600)
+
+  /// Forgets the keys of tickets and makes new ones. OpenSSL made the first with the context.
+  func renewTicketKeys() {
+    // Without random numbers, which is all that can be missing, no handshake comes to an end either.
+    _ = unsafe copenssl_renew_ticket_keys(handle)
+  }
+
+  /// The second, since 1970, in which the certificate expires.
+  var notAfter: Int64? {
+    guard let certificate = unsafe SSL_CTX_get0_certificate(handle), let epoch = unsafe ASN1_TIME_set(nil, 0) else {
+      return nil
+    }
+    defer { unsafe ASN1_STRING_free(epoch) }
+    var (days, seconds) = (CInt(0), CInt(0))
+    guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else { return nil }
+    return Int64(days) * 86_400 + Int64(seconds)
+  }
 
   /// What OpenSSL says went wrong first, without paths of its own source: what it says after that only follows.
   private static func firstError() -> String {

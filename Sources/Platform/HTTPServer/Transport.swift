@@ -13,13 +13,15 @@ final class Transport {
     case tls
     /// The peer speaks plain HTTP where TLS is expected.
     case plainHTTP
+    /// The peer offers protocols of which none is spoken here.
+    case otherProtocol
   }
 
   /// So many bytes go out before others get their turn, even to a peer that takes whatever we write.
   private static let fairShare = 262_144
 
   let descriptor: Descriptor
-  private let tls: TLSConnection?
+  private var tls: TLSConnection?
   /// OpenSSL may answer the next read without the socket.
   private var holdsBytes = false
   /// OpenSSL must write before it can read on.
@@ -27,36 +29,31 @@ final class Transport {
   private var written = 0
 
   /// Takes the accepted socket over.
-  init(_ accepted: ListeningSocket.Accepted, context: TLSContext?) throws(SystemError) {
+  init(_ accepted: ListeningSocket.Accepted) throws(SystemError) {
     descriptor = try Descriptor(owning: accepted.number)
-    guard let context else {
-      tls = nil
-      return
-    }
-    guard let tls = TLSConnection(context, over: accepted.number) else {
-      descriptor.close()
-      throw SystemError(code: ENOMEM)
-    }
-    self.tls = tls
+    // Mostly a peer's first bytes come after its connection. The kernel reports those that are here already, too.
+    descriptor.clearReadable()
   }
 
   isolated deinit { descriptor.close() }
 
-  /// The TLS handshake; nothing on a plain socket.
-  func handshake() async throws(Failure) {
-    guard let tls else { return }
-    while true {
-      let outcome = tls.handshake()
-      note(tls)
-      switch outcome {
-      case .done:
-        // The peer's first request may have come in one piece with the end of its handshake.
-        holdsBytes = tls.holdsBytes
-        return
-      case .needsBytes: guard await descriptor.untilReadable() == .ready else { throw .interrupted }
-      case .needsRoom: guard await descriptor.untilWritable() == .ready else { throw .interrupted }
-      case .failed(let failure): throw failure
-      }
+  /// A step of the TLS handshake. True when it has come to its end; otherwise `untilReady` waits for the next step.
+  ///
+  /// To be called when the peer has sent something: before that there is no TLS, so that who connects and is silent
+  /// costs a descriptor and little else.
+  func handshake(_ context: () -> TLSContext) throws(Failure) -> Bool {
+    if tls == nil { tls = TLSConnection(context(), over: descriptor.number) }
+    guard let tls else { throw .closed }  // no memory
+    let outcome = tls.handshake()
+    note(tls)
+    readNeedsRoom = outcome == .needsRoom
+    switch outcome {
+    case .done:
+      // The peer's first request may have come in one piece with the end of its handshake.
+      holdsBytes = tls.holdsBytes
+      return true
+    case .needsBytes, .needsRoom: return false
+    case .failed(let failure): throw failure
     }
   }
 
@@ -68,7 +65,7 @@ final class Transport {
 
   // MARK: Reading
 
-  /// Waits until `readAvailable` may find something.
+  /// Waits until `readAvailable`, or `handshake`, may go on.
   func untilReadable() async throws(Failure) {
     if descriptor.isInterrupted { throw .interrupted }
     if holdsBytes { return }

@@ -25,6 +25,22 @@ static inline int clinux_accept(int fd, struct sockaddr_storage *address) {
   return accept4(fd, (struct sockaddr *)address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
+#include <linux/filter.h>
+
+// Lets the socket, and those that it accepts, see no SYN any more: a peer sends it again after a second. A filter sees
+// a packet from TCP's header on (socket(7), SO_ATTACH_FILTER).
+static inline int clinux_ignore_syn(int fd) {
+  struct sock_filter code[] = {
+    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),           // the flags
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),        // SYN and ACK
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),  // SYN alone?
+    BPF_STMT(BPF_RET | BPF_K, 0),
+    BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+  };
+  struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 extern void *memmem(const void *haystack, size_t haystacklen, const void *needle, size_t needlelen);
 static inline const void *clinux_find(const void *bytes, size_t count, const void *pattern, size_t length) {
   return memmem(bytes, count, pattern, length);

@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
+#include <openssl/sha.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -43,6 +44,16 @@ static inline int copenssl_set_groups(SSL_CTX *context, const char *groups) {
   return SSL_CTX_set1_groups_list(context, groups);
 }
 
+// New keys for session tickets: of the old ones nothing is left, and tickets under them lead to a full handshake.
+static inline int copenssl_renew_ticket_keys(SSL_CTX *context) {
+  unsigned char keys[80];  // what SSL_CTX_set_tlsext_ticket_keys wants: a name, a key for HMAC, one for AES
+  if (SSL_CTX_get_tlsext_ticket_keys(context, NULL, 0) != (long)sizeof keys) return 0;
+  int done = RAND_priv_bytes(keys, sizeof keys) == 1
+    && SSL_CTX_set_tlsext_ticket_keys(context, keys, sizeof keys) == 1;
+  OPENSSL_cleanse(keys, sizeof keys);
+  return done;
+}
+
 // ALPN (RFC 7301): http/1.1, or http/1.0, or a fatal no_application_protocol.
 static int copenssl_select_http1(
   SSL *connection, const unsigned char **out, unsigned char *outlen, const unsigned char *in, unsigned int inlen,
@@ -55,6 +66,12 @@ static int copenssl_select_http1(
     return SSL_TLSEXT_ERR_OK;
   }
   return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+// Whether the last error is that a client offered other protocols alone.
+static inline int copenssl_was_other_protocol(void) {
+  unsigned long error = ERR_peek_last_error();
+  return ERR_GET_REASON(error) == SSL_R_NO_APPLICATION_PROTOCOL;
 }
 
 // Whether the last error is that a client spoke plain HTTP to a TLS port.
