@@ -65,6 +65,19 @@ import Testing
     }
   }
 
+  /// SIGHUP does not end it, as it would end other programs: it looks at the certificate.
+  @Test(.timeLimit(.minutes(3)))
+  func aHangupLooksAtTheCertificate() async throws {
+    try await Stage.run(brokers: "127.0.0.1:9") { stage in
+      try await stage.ingress { ingress in
+        _ = try await ingress.get("/livez")
+        ingress.program.signal(SIGHUP)
+        _ = try await ingress.program.line(with: "certificate unchanged")
+        #expect(try await ingress.end() == .exit(0))
+      }
+    }
+  }
+
   @Test(.timeLimit(.minutes(3)))
   func endsBeforeItIsReady() async throws {
     // Nobody listens there.

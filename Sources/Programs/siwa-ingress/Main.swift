@@ -10,7 +10,7 @@ import Telemetry
 @main
 struct SiwaIngress {
   static func main() {
-    Signals.block([SIGINT, SIGTERM])
+    Signals.block([SIGHUP, SIGINT, SIGTERM])
     let words = Array(CommandLine.arguments.dropFirst())
     let program = CommandLineProgram("siwa-ingress", ServeCommand.self)
     exit(Loop.run { await program.run(words).rawValue })
@@ -23,6 +23,7 @@ struct ServeCommand: Command {
   static let summary = "Takes Apple's notifications over TLS, verifies them, and puts what they say onto Kafka."
   static let details = """
     SIGTERM or SIGINT: takes nothing new, answers what was accepted, ends with 0. A second one ends at once, with 1.
+    SIGHUP: takes a replaced certificate at once, instead of within seconds.
     Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
 
     \(ConfigurationSchema.siwa.help(of: "siwa-ingress"))
@@ -67,14 +68,19 @@ struct ServeCommand: Command {
   @Loop
   private func serve(_ ingress: IngressService, _ patience: Duration) async throws -> ExitCode {
     let signals = try Signals([SIGINT, SIGTERM])
+    let renewals = try Signals([SIGHUP])
     return await withTaskGroup(of: Void.self) { group in
       group.addTask(executorPreference: Loop.executor) { await ingress.run() }
+      group.addTask(executorPreference: Loop.executor) {
+        while await renewals.next() != nil { await ingress.renewCertificate() }
+      }
       _ = await signals.next()
       group.addTask(executorPreference: Loop.executor) {
         if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
       }
       await ingress.drain(within: patience)
       signals.close()
+      renewals.close()
       await group.waitForAll()
       return .success
     }

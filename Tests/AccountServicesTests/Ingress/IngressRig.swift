@@ -34,7 +34,8 @@ final class IngressRig {
   let lines = CapturedLog()
   let service: IngressService
   private let client: HTTPClient
-  private let files: TemporaryDirectory
+  /// Where its certificate, `certificate.pem`, and its key, `key.pem`, are.
+  let files: TemporaryDirectory
 
   /// Runs `body` while the ingress runs, then drains it. With `keysFailure` Apple's keys cannot be had from the start;
   /// `spoolSize` is what the spool may hold, in bytes.

@@ -1,6 +1,8 @@
+import AccountEvents
 import AccountServices
 import AppleID
 import AppleSimulator
+import Cryptography
 import EventLoop
 import HTTPClient
 import TestSupport
@@ -38,6 +40,26 @@ import Testing
       #expect(try await rig.administration("/readyz").text == "keys: ready\nkafka: ready\nservice: ready\n")
       let words = rig.lines.lines.filter { $0.contains("\"message\":\"ready\"") }
       #expect(words.count == 2, "each part is told once: \(words)")
+    }
+  }
+
+  @Test func followsItsCertificateAndSaysWhatBecomesOfIt() async throws {
+    try await IngressRig.run { rig in
+      let first = try #require(try await rig.metric("siwa_tls_certificate_not_after_seconds"))
+      let start = Timestamp.now.milliseconds / 1000 - 60
+      let second = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: start, seconds: 7200)
+      // Between two steps, somebody insists: the pair is none.
+      _ = rig.files.write("key.pem", second.privateKeyPEM)
+      rig.service.renewCertificate()
+      #expect(try await rig.metric("siwa_tls_reload_failures_total") == 1)
+      #expect(try await rig.metric("siwa_tls_certificate_not_after_seconds") == first)
+      let error = try #require(rig.lines.lines.first { $0.contains("the old one stays") })
+      #expect(error.contains(#""level":"error""#) && error.contains("key values mismatch"), "\(error)")
+      _ = rig.files.write("certificate.pem", second.certificatePEM)
+      rig.service.renewCertificate()
+      #expect(try await rig.metric("siwa_tls_reloads_total") == 1)
+      #expect(try await rig.metric("siwa_tls_certificate_not_after_seconds") == Int(start) + 7200)
+      #expect(rig.lines.lines.contains { $0.contains("certificate replaced") })
     }
   }
 

@@ -24,6 +24,7 @@ package final class IngressService {
 
   private let server: HTTPServer
   private let administration: HTTPServer
+  private let certificate: CertificateWatch
   private let keys: AppleKeys
   private let publisher: EventPublisher
   private let readiness = Readiness()
@@ -54,6 +55,7 @@ package final class IngressService {
     ) { request in administrator.respond(to: request) }
     (address, administrationAddress) = (server.address, administration.address)
     ServerMetrics.add(server, to: registry)
+    certificate = CertificateWatch(server, registry: registry, logger: logger)
   }
 
   /// Serves until `drain` has ended.
@@ -72,10 +74,14 @@ package final class IngressService {
       group.addTask(executorPreference: Loop.executor) { [publisher] in await publisher.drain() }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
+      group.addTask(executorPreference: Loop.executor) { [certificate] in await certificate.run() }
       await server.run()
       group.cancelAll()
     }
   }
+
+  /// Takes a certificate that was replaced, without waiting for the next look at it.
+  package func renewCertificate() { certificate.look(insisting: true) }
 
   /// Ends in good order: takes nothing new, answers what was accepted, waits for the log, all within `patience`. What the
   /// log has not acknowledged stays in the spool.

@@ -17,12 +17,14 @@ enum ServerMetrics {
     }
     counter("connections_accepted", "Connections taken from the kernel.") { $0.accepted }
     counter("connections_refused", "Connections closed because their address had too many.") { $0.refusedPerAddress }
-    counter("connections_full", "Times that accepting stopped because there were too many connections.") {
-      $0.fullTimes
+    counter("connections_full", "Times that there were too many connections for another one.") { $0.fullTimes }
+    counter("connections_shed", "Connections closed to make room: they had shown nothing good for a second or more.") {
+      $0.shed
     }
     counter("accept_failures", "Connections lost for want of descriptors or memory.") { $0.acceptFailures }
     counter("handshakes_failed", "TLS handshakes that the peer broke off or made impossible.") { $0.handshakesFailed }
     counter("handshakes_timed_out", "TLS handshakes that took too long.") { $0.handshakesTimedOut }
+    counter("protocols_refused", "Peers that speak HTTP/2 or something else alone.") { $0.protocolsRefused }
     counter("plain_requests", "Peers that spoke plain HTTP to the TLS port.") { $0.plainRequests }
     counter("requests", "Requests that were well formed.") { $0.requests }
     counter("requests_malformed", "Messages refused because they were malformed or too large.") { $0.refused }
