@@ -11,11 +11,12 @@ final class TestServer {
 
   init(
     tls: TLSServerConfiguration? = nil, limits: HTTPServerLimits = .lenient(),
-    deadlines: HTTPServerDeadlines = .lenient(),
+    deadlines: HTTPServerDeadlines = .lenient(), sharing address: SocketAddress? = nil,
     handler: @escaping HTTPServer.Handler
   ) throws {
     let configuration = HTTPServerConfiguration(
-      address: .loopback(port: 0), tls: tls, limits: limits, deadlines: deadlines, sharesPort: false)
+      address: address ?? .loopback(port: 0), tls: tls, limits: limits, deadlines: deadlines,
+      sharesPort: address != nil)
     let server = try HTTPServer(configuration, handler: handler)
     self.server = server
     running = Task { await server.run() }

@@ -15,6 +15,10 @@ public final class HTTPServer {
   /// from being closed where there are too many: a few ways to the other side of the earth and back.
   private static let grace = Duration.seconds(1)
 
+  /// How long a socket that shares its port takes part in no new connection before it is closed: enough for those in the
+  /// middle of connecting, and less than the second after which TCP asks again, and then reaches another.
+  private static let parting = Duration.milliseconds(800)
+
   /// Where it listens, with the real port.
   public nonisolated let address: SocketAddress
   /// What happened so far.
@@ -105,7 +109,7 @@ public final class HTTPServer {
     }
     if configuration.sharesPort {
       socket.leaveNewcomersToOthers()
-      last.set(farewell)
+      last.set(min(end, .now + Self.parting))
     } else {
       last.set(.now)
     }

@@ -2,6 +2,8 @@
 ///
 /// Two readers of one message must never see two messages. So: no folded lines, no bare CR or LF, no blank before a
 /// colon, one Host, one Content-Length, never Content-Length beside Transfer-Encoding, no transfer coding but chunked.
+/// Nor an empty line before a request: RFC 9112, section 2.2 would rather have one skipped, for clients of the nineties
+/// that ended a body with it; some readers do (llhttp), some refuse it (h11), and where they differ we refuse.
 struct HeadReader {
   enum Step: Equatable {
     /// The head is not complete yet.
