@@ -1,7 +1,8 @@
 import Glibc
-import Telemetry
 import TestSupport
 import Testing
+
+@testable import Telemetry
 
 @Suite struct LoggerTests {
   private let log = CapturedLog()
@@ -35,6 +36,22 @@ import Testing
     logger.error("error")
     #expect(log.lines.count == LogLevel.allCases.filter { $0 >= level }.count)
     #expect(log.lines.first?.contains("\"level\":\"\(level.rawValue)\"") == true)
+  }
+
+  /// Whoever collects the lines may stop reading. The pipe blocks, as a standard error does; the writer is not held up.
+  @Test func aLineThatNobodyTakesIsLostAndHoldsNobodyUp() {
+    var ends: [CInt] = [-1, -1]
+    unsafe pipe(&ends)
+    defer { for end in ends { close(end) } }
+    let line = [UInt8](repeating: 65, count: Logger.maximumLineSize)
+    var written = 0
+    while LogSink.writeAtOnce(line, to: ends[1]) { written += 1 }
+    #expect(written > 0)
+    #expect(!LogSink.writeAtOnce(line, to: ends[1]))
+    var room = [UInt8](repeating: 0, count: line.count)
+    #expect(unsafe read(ends[0], &room, room.count) == line.count)
+    #expect(LogSink.writeAtOnce(line, to: ends[1]))
+    #expect(!LogSink.writeAtOnce(line, to: -1))
   }
 
   @Test func evaluatesNoMetadataForALineThatIsNotWritten() {

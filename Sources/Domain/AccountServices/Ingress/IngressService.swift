@@ -55,6 +55,9 @@ package final class IngressService {
     ) { request in administrator.respond(to: request) }
     (address, administrationAddress) = (server.address, administration.address)
     ServerMetrics.add(server, to: registry)
+    registry.counter("siwa_log_lines_lost_total", "Log lines that the standard error did not take.") {
+      LogSink.linesLost
+    }
     certificate = CertificateWatch(server, registry: registry, logger: logger)
   }
 
