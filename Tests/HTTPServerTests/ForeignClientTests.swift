@@ -113,6 +113,45 @@ import Testing
     await server.close()
   }
 
+  /// What people who look for holes find: nothing old, nothing weak, nothing that was ever broken.
+  @Loop
+  @Test(Python.isThere, arguments: ["ECDSA", "RSA"]) func sslyzeFindsNothing(_ kind: String) async throws {
+    let made = try TestCertificate()
+    var certificate = made.configuration
+    let directory = made.directory
+    if kind == "RSA" {
+      certificate = TLSServerConfiguration(
+        certificateFile: directory.path + "/rsa.pem", privateKeyFile: directory.path + "/rsa-key.pem")
+      let outcome = try await run(
+        "openssl",
+        ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost", "-out"]
+          + [certificate.certificateFile, "-keyout", certificate.privateKeyFile])
+      #expect(outcome.isGood, "\(outcome)")
+    }
+    let server = try TestServer(tls: certificate, handler: echo)
+    let script = Repository.root + "/Tests/HTTPServerTests/Python/scan-tls.py"
+    let outcome = try await run(Python.interpreter, [script, "\(server.server.address.port)"])
+    #expect(
+      outcome.output == """
+        TLS_1_2 TLS_ECDHE_\(kind)_WITH_AES_128_GCM_SHA256 TLS_ECDHE_\(kind)_WITH_AES_256_GCM_SHA384 \
+        TLS_ECDHE_\(kind)_WITH_CHACHA20_POLY1305_SHA256
+        TLS_1_3 TLS_AES_128_GCM_SHA256 TLS_AES_256_GCM_SHA384 TLS_CHACHA20_POLY1305_SHA256
+        elliptic_curves: X25519 secp256r1 secp384r1
+        heartbleed: False
+        openssl_ccs_injection: False
+        robot: NOT_VULNERABLE_RSA_NOT_SUPPORTED
+        session_renegotiation: 0
+        session_resumption: NOT_SUPPORTED by a session's name, FULLY_SUPPORTED by a ticket
+        tls_1_3_early_data: False
+        tls_compression: False
+        tls_extended_master_secret: True
+        tls_fallback_scsv: True
+
+        """)
+    #expect(outcome.isGood)
+    await server.close()
+  }
+
   @Loop
   private func connect(
     _ server: TestServer, _ certificate: TestCertificate, _ options: String
