@@ -74,6 +74,19 @@ import Testing
     await rig.stop()
   }
 
+  /// A service that ends does not wait for Apple.
+  @Test func leavesWithACancelledTask() async {
+    let rig = KeysRig()
+    await rig.start(.success(KeysRig.set("a")))
+    rig.pass(.seconds(60))
+    let (leaving, staying) = (await rig.ask("b"), await rig.ask("b"))
+    leaving.cancel()
+    #expect(await leaving.value.summary.hasPrefix("again after"))
+    await rig.settle(.success(KeysRig.set("a", "b")))
+    #expect(await staying.value.summary == "found in a b")
+    await rig.stop()
+  }
+
   @Test func sharesOneFetchAmongAllWhoAsk() async {
     let rig = KeysRig()
     await rig.start(.success(KeysRig.set("a")))

@@ -15,9 +15,25 @@ package final class AppleKeys {
   /// The set in use, for a verifier that does not wait: `AppleKeySet.none` until there is one.
   package private(set) var current = AppleKeySet.none
 
-  private struct Question {
-    let id: KeyID
-    let waiter: CheckedContinuation<KeyLookup, Never>
+  /// Somebody who waits for a key, and is answered once.
+  @Loop
+  private final class Question {
+    nonisolated let id: KeyID
+    private var waiter: CheckedContinuation<KeyLookup, Never>?
+
+    init(id: KeyID, waiter: CheckedContinuation<KeyLookup, Never>) { (self.id, self.waiter) = (id, waiter) }
+
+    func answer(_ lookup: KeyLookup) {
+      waiter?.resume(returning: lookup)
+      waiter = nil
+    }
+  }
+
+  /// What a cancelled task leaves by.
+  @Loop
+  private final class Place {
+    var question: Question?
+    nonisolated init() {}
   }
 
   private let source: any AppleKeysSource
@@ -82,22 +98,38 @@ package final class AppleKeys {
       Task { @Loop in ring() }
     }
     isRunning = false
-    for question in takeQuestions() { question.waiter.resume(returning: unavailable) }
+    for question in takeQuestions() { question.answer(unavailable) }
   }
 
-  /// Finds out whether Apple has a key that is not in `current`. Waits for a fetch where one may be made.
+  /// Finds out whether Apple has a key that is not in `current`. Waits for a fetch where one may be made, unless the task
+  /// is cancelled.
   package func lookUp(_ id: KeyID) async -> KeyLookup {
-    await withCheckedContinuation { ask(Question(id: id, waiter: $0)) }
+    let place = Place()
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let question = Question(id: id, waiter: waiter)
+        if Task.isCancelled { return question.answer(unavailable) }
+        place.question = question
+        ask(question)
+      }
+    } onCancel: {
+      Task { @Loop in leave(place) }
+    }
+  }
+
+  private func leave(_ place: Place) {
+    questions.removeAll { $0 === place.question }
+    place.question?.answer(unavailable)
   }
 
   private func ask(_ question: Question) {
-    if current[question.id] != nil { return question.waiter.resume(returning: .found(current)) }
+    if current[question.id] != nil { return question.answer(.found(current)) }
     switch plan.step(for: question.id, at: alarm.now) {
-    case .absent: question.waiter.resume(returning: .absent)
+    case .absent: question.answer(.absent)
     case .wait where isRunning && questions.count < Self.maximumQuestions:
       questions.append(question)
       ring()
-    case .wait, .notBefore: question.waiter.resume(returning: unavailable)
+    case .wait, .notBefore: question.answer(unavailable)
     }
   }
 
@@ -166,7 +198,7 @@ package final class AppleKeys {
 
   private func settle(_ questions: [Question], otherwise: KeyLookup) {
     for question in questions {
-      question.waiter.resume(returning: current[question.id] == nil ? otherwise : .found(current))
+      question.answer(current[question.id] == nil ? otherwise : .found(current))
     }
   }
 
