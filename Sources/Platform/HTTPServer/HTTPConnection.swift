@@ -8,7 +8,7 @@ import EventLoop
 @Loop
 @safe final class HTTPConnection {
   /// What the connection is about; decides what a passed deadline and a drain mean.
-  private enum Phase {
+  enum Phase {
     case handshake, idle, head, body, handling, answering, ending
   }
 
@@ -22,10 +22,10 @@ import EventLoop
 
   let peer: SocketAddress
   var reader: RequestReader
-  private let transport: Transport
+  let transport: Transport
   private let writer: HTTPResponseWriter
-  private let server: HTTPServer
-  private let deadlines: HTTPServerDeadlines
+  let server: HTTPServer
+  let deadlines: HTTPServerDeadlines
   private let deadline = Deadline()
   /// The task that serves, for as long as it does.
   private var task: UnsafeCurrentTask?
@@ -40,9 +40,9 @@ import EventLoop
   /// Until when a first request may begin, once the server drains.
   private var beginningEnd = MonotonicTime.distantFuture
   private var idleEnd = MonotonicTime.distantFuture
-  private var requestEnd = MonotonicTime.distantFuture
-  private var bodyAsked = false
-  private var toldToGoOn = false
+  var requestEnd = MonotonicTime.distantFuture
+  var bodyAsked = false
+  var toldToGoOn = false
 
   init(_ accepted: ListeningSocket.Accepted, server: HTTPServer) throws(SystemError) {
     peer = accepted.peer
@@ -202,46 +202,10 @@ import EventLoop
     } while left > 0
   }
 
-  // MARK: The body, for the handler through its request
-
-  /// What can be said of the body without waiting for more of it.
-  func readBodyAtOnce(limit: Int) -> HTTPRequest.BodyResult? {
-    bodyAsked = true
-    switch reader.readBody(limit: limit) {
-    case .incomplete: return nil
-    case .complete: return .complete
-    case .refused(let refusal):
-      server.statistics.refused += 1
-      return .refused(refusal)
-    }
-  }
-
-  /// Waits for the rest of the body.
-  func readBody(limit: Int) async -> HTTPRequest.BodyResult {
-    enter(.body, until: min(Loop.now + deadlines.body, requestEnd))
-    defer { enter(.handling, until: requestEnd) }
-    do throws(Transport.Failure) {
-      if reader.head.expectsContinue, !toldToGoOn {
-        toldToGoOn = true
-        try await transport.write(Self.goOn)
-      }
-      while true {
-        try await receive()
-        if let result = readBodyAtOnce(limit: limit) { return result }
-      }
-    } catch {
-      guard Loop.now < requestEnd, isOnlyLate(error) else { return .lost }
-      server.statistics.refused += 1
-      return .refused(MessageRefusal(status: 408, reason: "the request's body took too long"))
-    }
-  }
-
-  private static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
-
   // MARK: Receiving
 
   /// Waits for at least one more byte.
-  private func receive() async throws(Transport.Failure) {
+  func receive() async throws(Transport.Failure) {
     while true {
       try await transport.untilReadable()
       try await untilTurn()
@@ -266,7 +230,7 @@ import EventLoop
 
   private func enter(_ phase: Phase, within time: Duration) { enter(phase, until: Loop.now + time) }
 
-  private func enter(_ phase: Phase, until time: MonotonicTime) {
+  func enter(_ phase: Phase, until time: MonotonicTime) {
     self.phase = phase
     deadline.set(phase == .handshake || phase == .idle ? min(time, beginningEnd) : time)
   }
@@ -283,7 +247,7 @@ import EventLoop
   }
 
   /// Whether a wait ended for no other reason than a deadline that leaves time for an answer; then waits go on.
-  private func isOnlyLate(_ failure: Transport.Failure) -> Bool {
+  func isOnlyLate(_ failure: Transport.Failure) -> Bool {
     guard failure == .interrupted, isTimedOut, !isAbandoned else { return false }
     isTimedOut = false
     server.statistics.timeouts += 1
