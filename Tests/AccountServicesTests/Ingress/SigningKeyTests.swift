@@ -6,6 +6,7 @@ import Cryptography
 import EventLoop
 import HTTPClient
 import JSON
+import TestSupport
 import Testing
 
 /// Apple's keys over time: each stands on its topic before it answers for anything, and bad news of them change nothing.
@@ -55,6 +56,24 @@ import Testing
       #expect(rig.log.signingKeys.isEmpty)
       #expect(try await rig.answer(.unknownType) == 200)
       #expect(rig.log.signingKeys.count == 1, "what is kept aside is to be verified again too")
+    }
+  }
+
+  /// The records of one key go one after the other: all who need it at once must not queue up behind each other.
+  @Test(arguments: [nil, EventLogError.Outcome.uncertain])
+  func whoNeedsAKeyAtTheSameTimeSharesItsRecord(outcome: EventLogError.Outcome?) async throws {
+    try await IngressRig.run(spoolSize: 1) { rig in
+      rig.log.hold()
+      if let outcome { rig.log.fault = { $0.topic == .signingKeys ? .sample(outcome) : nil } }
+      let answers = (0..<6).map { _ in
+        Task(executorPreference: Loop.executor) { try await rig.answer() }
+      }
+      try await until { try await rig.metric("siwa_ingress_verification_seconds_count") == 6 }
+      #expect(rig.log.waiting.map(\.topic) == [.signingKeys, .signingKeys], "one for each of Apple's two keys")
+      rig.log.release()
+      for answer in answers { #expect(try await answer.value == (outcome == nil ? 200 : 503)) }
+      #expect(rig.log.signingKeys.count == (outcome == nil ? 2 : 0))
+      #expect(rig.log.records.count == (outcome == nil ? 6 : 0))
     }
   }
 

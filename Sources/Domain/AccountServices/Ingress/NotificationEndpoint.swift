@@ -16,7 +16,7 @@ package final class NotificationEndpoint {
   private let metrics: IngressMetrics
   private let logger: Logger
   private let refusals: RefusalLog
-  private var signingKeys = SigningKeyRecords()
+  private let signingKeys = SigningKeyRecords()
   private let now: @Sendable () -> Timestamp
 
   /// An endpoint at `path`.
@@ -89,15 +89,14 @@ package final class NotificationEndpoint {
   /// send again. So is the key that it was signed with, before them.
   private func publish(_ notification: VerifiedNotification) async -> Answer {
     let start = MonotonicTime.now
-    if let record = signingKeys.record(of: notification.signingKey) {
-      do throws(EventLogError) {
+    do throws(EventLogError) {
+      try await signingKeys.ensure(notification.signingKey) { record throws(EventLogError) in
         _ = try await publisher.publish(record, as: nil)
-        signingKeys.notePublished(notification.signingKey)
         logger.info("signing key published", ["keys.id": .string(notification.signingKey.id.text)])
-      } catch {
-        noteFailed(notification.events[0], record, error)
-        return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
       }
+    } catch {
+      noteFailed(notification.events[0], EventRecord(notification.signingKey), error)
+      return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
     }
     for event in notification.events {
       let record = EventRecord(event, jws: notification.jws)

@@ -1,24 +1,46 @@
 import AccountEvents
+import EventLoop
 
 /// Which of Apple's keys stand on `Topic.signingKeys` already, as far as this process knows.
 ///
 /// A key belongs there before anything that it verified is answered: who keeps the events can then verify them again,
 /// long after Apple has replaced the key. A restart publishes it once more, which compaction makes one again.
-struct SigningKeyRecords: ~Copyable {
+@Loop
+final class SigningKeyRecords {
   /// Apple has a handful of keys, and replaces them in months: this is more than any process will see.
   private static let maximumCount = 64
 
-  private var published: [AppleSigningKey] = []
+  private typealias Outcome = Result<Void, EventLogError>
 
-  /// The record to publish before whatever the key verified; nil where it stands there.
-  func record(of key: AppleSigningKey) -> EventRecord? {
-    for known in published where known.isSame(as: key) { return nil }
-    return EventRecord(key)
+  private var published: [AppleSigningKey] = []
+  /// The keys whose records are on their way, with those who wait for them.
+  private var underWay: [(key: AppleSigningKey, waiters: [CheckedContinuation<Outcome, Never>])] = []
+
+  /// Returns once the key's record is where it cannot get lost any more. `publish` takes it there: once for all who need
+  /// it at the same time, because the records of one key would go one after the other.
+  func ensure(
+    _ key: AppleSigningKey, by publish: @Loop (EventRecord) async throws(EventLogError) -> Void
+  ) async throws(EventLogError) {
+    for known in published where known.isSame(as: key) { return }
+    if let index = underWay.firstIndex(where: { $0.key.isSame(as: key) }) {
+      return try await withCheckedContinuation { underWay[index].waiters.append($0) }.get()
+    }
+    underWay.append((key, []))
+    let outcome: Outcome
+    do throws(EventLogError) {
+      try await publish(EventRecord(key))
+      note(key)
+      outcome = .success(())
+    } catch {
+      outcome = .failure(error)
+    }
+    if let index = underWay.firstIndex(where: { $0.key.isSame(as: key) }) {
+      for waiter in underWay.remove(at: index).waiters { waiter.resume(returning: outcome) }
+    }
+    try outcome.get()
   }
 
-  /// Notes that the key's record is where it cannot get lost any more.
-  mutating func notePublished(_ key: AppleSigningKey) {
-    guard !published.contains(where: { $0.isSame(as: key) }) else { return }
+  private func note(_ key: AppleSigningKey) {
     if published.count == Self.maximumCount { published.removeFirst() }
     published.append(key)
   }
