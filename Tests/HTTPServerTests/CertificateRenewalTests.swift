@@ -7,7 +7,7 @@ import Testing
 @testable import HTTPServer
 
 /// A certificate that is replaced on disk while the server runs.
-@Suite(.timeLimit(.minutes(3))) struct CertificateRenewalTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct CertificateRenewalTests {
   private let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 
   /// How operators and their tools replace a file. Each puts a pair where the configuration of `Place` looks for it.
@@ -217,9 +217,9 @@ import Testing
     let server = try TestServer(tls: place.files, handler: echo)
     let load = Load()
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for index in 0..<8 {
+      for index in 0..<4 {
         group.addTask(executorPreference: Loop.executor) { [request] in
-          try await load.run(server.server.address, isLasting: index < 4, request)
+          try await load.run(server.server.address, isLasting: index < 2, request)
         }
       }
       for count in 1...25 {
@@ -229,11 +229,11 @@ import Testing
         } else {
           try place.put(key: pairs[count % 2])
           #expect(server.server.renewCertificate(insisting: false) == .unsettled)
-          while load.answered < answered + 8 { await Loop.nextTurn() }
+          while load.answered < answered + 4 { await Loop.nextTurn() }
           try place.put(certificate: pairs[count % 2])
         }
         #expect(server.server.renewCertificate(insisting: false) == .renewed)
-        while load.answered < answered + 24 { await Loop.nextTurn() }
+        while load.answered < answered + 8 { await Loop.nextTurn() }
       }
       load.isOver = true
       try await group.waitForAll()

@@ -240,6 +240,10 @@ import EventLoop
       reader.release()
       return deadline.set(min(idleEnd, beginningEnd))
     }
+    // What has come of a first request waits for its turn: the server ends, but not because of this peer.
+    if phase == .handshake || phase == .idle, beginningEnd != .distantFuture, place.isTaken, !isAbandoned {
+      return deadline.set(Loop.now + .seconds(1))
+    }
     isTimedOut = true
     interrupt()
     // The handler, or whoever streams the answer, has had its time.

@@ -12,7 +12,7 @@ import EventLoop
 ///   one network sends.
 ///
 /// A piece is bounded by what a connection reads in one turn (`TLSConnection.fairShare`). The dearest is the signature
-/// in a handshake: measured with `make bench`, 0.7 ms for RSA with 2048 bits, a tenth of that for P-256.
+/// in a handshake: 0.26 ms for RSA with 2048 bits, 0.02 ms for P-256 (`openssl speed`).
 @Loop
 final class Turnstile {
   /// Where a connection waits; empty while it does not.
@@ -21,6 +21,9 @@ final class Turnstile {
     @safe fileprivate var waiting: UnsafeContinuation<Void, Never>?
 
     nonisolated init() {}
+
+    /// Whether the connection waits here.
+    var isTaken: Bool { unsafe waiting != nil }
 
     /// Ends the wait at once: the connection has to end.
     func leave() {

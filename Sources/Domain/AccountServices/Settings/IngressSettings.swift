@@ -94,7 +94,7 @@ extension HTTPServerLimits {
         default: UnverifiedNotification.maximumBodySize, "The largest body; beyond it: 413."),
       connections: settings.read(
         "ingress.limits.connections", .integer(1...100_000, unit: "connections"), default: 4096,
-        "The most open connections; further ones wait in the kernel's queue."),
+        "The most open connections; beyond it those make room that have shown nothing good for a second."),
       connectionsPerAddress: settings.read(
         "ingress.limits.connections-per-address", .integer(1...100_000, unit: "connections"), default: 1024,
         "The most open connections from one address; further ones are closed at once."))
