@@ -52,8 +52,8 @@ extension HTTPServerLimits {
 
 extension HTTPServerDeadlines {
   static func lenient(
-    handshake: Duration = .seconds(60), head: Duration = .seconds(60), body: Duration = .seconds(60),
-    idle: Duration = .seconds(60), request: Duration = .seconds(60)
+    handshake: Duration = .seconds(600), head: Duration = .seconds(600), body: Duration = .seconds(600),
+    idle: Duration = .seconds(600), request: Duration = .seconds(600)
   ) -> HTTPServerDeadlines {
     HTTPServerDeadlines(handshake: handshake, head: head, body: body, idle: idle, request: request)
   }
