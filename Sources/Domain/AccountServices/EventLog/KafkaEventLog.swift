@@ -15,7 +15,7 @@ package final class KafkaEventLog: EventLog {
   private let makeProducer: @Loop () throws(KafkaError) -> Producer
   /// Nil from the end of a dead one until the next.
   private var producer: Producer?
-  private var isBurying = false
+  private var burial: Task<Void, Never>?
   private var isClosed = false
 
   /// A log that appends with what `producer` makes; `topics` are those that `check` asks for.
@@ -46,7 +46,7 @@ package final class KafkaEventLog: EventLog {
   private func living() throws(EventLogError) -> Producer {
     if let producer { return producer }
     if isClosed { throw EventLogError(.unavailable, reason: "closed", detail: "the log is closed") }
-    if isBurying {
+    if burial != nil {
       throw EventLogError(.unavailable, reason: "fatal", detail: "the producer died; its connections are being closed")
     }
     do throws(KafkaError) {
@@ -63,13 +63,12 @@ package final class KafkaEventLog: EventLog {
   private func bury(_ dead: Producer) {
     guard producer === dead, !isClosed else { return }
     producer = nil
-    isBurying = true
-    Task(executorPreference: Loop.executor) { await self.end(dead) }
+    burial = Task(executorPreference: Loop.executor) { await self.end(dead) }
   }
 
   private func end(_ dead: Producer) async {
     await dead.close(within: .zero)
-    isBurying = false
+    burial = nil
   }
 
   package func check() async throws(EventLogError) {
@@ -92,6 +91,7 @@ package final class KafkaEventLog: EventLog {
     isClosed = true
     await producer?.close(within: patience)
     producer = nil
+    await burial?.value
   }
 }
 

@@ -30,36 +30,37 @@ import Testing
     try (0..<count).filter { events.contains(try mark($0)) }
   }
 
-  @Test func knowsTheLastOnesAndNoMore() throws {
+  @Test func knowsTheLastOnesAndNoMore() async throws {
     let events = try open(number: 10)
     for number in 0..<25 { events.insert(try mark(number)) }
     #expect(try known(events, of: 30) == Array(15..<25))
     #expect(events.count == 10)
-    events.close()
+    await events.close()
   }
 
-  @Test func knowsThemAfterARestartThatNobodyAnnounced() throws {
+  @Test func knowsThemAfterARestartThatNobodyAnnounced() async throws {
     let events = try open(number: 10)
     for number in 0..<25 { events.insert(try mark(number)) }
+    await events.flush()
     let next = try open(number: 10)  // the first was not closed: its process was killed
     #expect(try known(next, of: 30) == Array(15..<25))
     next.insert(try mark(25))
     #expect(try known(next, of: 30) == Array(16..<26))
-    for events in [events, next] { events.close() }
+    for events in [events, next] { await events.close() }
   }
 
-  @Test(arguments: [4, 10, 11, 40]) func takesOverWhatFitsWhenTheirNumberChanges(_ number: Int) throws {
+  @Test(arguments: [4, 10, 11, 40]) func takesOverWhatFitsWhenTheirNumberChanges(_ number: Int) async throws {
     let events = try open(number: 10)
     for number in 0..<25 { events.insert(try mark(number)) }
-    events.close()
+    await events.close()
     for _ in 0..<2 {
       let next = try open(number: number)
       #expect(try known(next, of: 30) == Array(max(15, 25 - number)..<25))
-      next.close()
+      await next.close()
     }
   }
 
-  @Test func forgetsWhenItsTimeIsOver() throws {
+  @Test func forgetsWhenItsTimeIsOver() async throws {
     let events = try open(number: 4)
     events.insert(try mark(0))
     clock.seconds += 3599
@@ -71,18 +72,18 @@ import Testing
     // The older place of the same event is used again: that must not make it forget the younger one.
     for number in 2..<4 { events.insert(try mark(number)) }
     #expect(try known(events, of: 4) == [0, 1, 2, 3])
-    events.close()
+    await events.close()
   }
 
-  @Test func aClockThatWasSetBackMakesItForgetNothing() throws {
+  @Test func aClockThatWasSetBackMakesItForgetNothing() async throws {
     let events = try open(number: 4)
     events.insert(try mark(0))
     clock.seconds -= 86_400
     #expect(try known(events, of: 1) == [0])
-    events.close()
+    await events.close()
   }
 
-  @Test func whateverStandsInTheFileIsNoReasonToFail() throws {
+  @Test func whateverStandsInTheFileIsNoReasonToFail() async throws {
     var random = SeededRandom()
     for _ in SeededRandom.rounds(50) {
       let bytes = (0..<Int.random(in: 0..<700, using: &random)).map { _ in UInt8.random(in: 0...3, using: &random) }
@@ -90,10 +91,10 @@ import Testing
       let events = try open(number: 10)
       #expect(try known(events, of: 10).isEmpty, "seed \(random.seed)")
       events.insert(try mark(3))
-      events.close()
+      await events.close()
       let next = try open(number: 10)
       #expect(try known(next, of: 10) == [3], "seed \(random.seed)")
-      next.close()
+      await next.close()
     }
   }
 }

@@ -6,13 +6,13 @@ package import Telemetry
 
 /// Remembers which events were accepted, because Apple repeats deliveries: the last `number` of them, for `time` each.
 ///
-/// The memory is a ring in a file, written without waiting for the disk: it outlives the end of the process however that
-/// comes, and may lose its last entries with the machine's power. What is forgotten is accepted once more and stands on
-/// the log twice, which every reader has to expect of Kafka anyway. The file holds nothing but hashes.
+/// The memory is a ring in a file, written a moment later and without waiting for the disk: a process that is killed loses
+/// the last of it. What is forgotten is accepted once more and stands on the log twice, which every reader has to expect
+/// of Kafka anyway. The file holds nothing but hashes.
 @Loop
 package final class AcceptedEvents {
   /// An entry of the file, in the machine's own byte order: the file never leaves the machine.
-  private struct Entry {
+  private struct Entry: Sendable {
     static let size = 32
 
     var high: UInt64
@@ -29,6 +29,8 @@ package final class AcceptedEvents {
     var place: Int
   }
 
+  /// How long accepted events wait for others to be written with them.
+  private static let delay = Duration.milliseconds(50)
   /// How many entries are read at once.
   private static let chunk = 4096
 
@@ -42,6 +44,11 @@ package final class AcceptedEvents {
   private var ring: [UInt64]
   private var sequence: UInt64 = 0
   private var isWriting = true
+  private var unwritten: [Entry] = []
+  private var isFlushing = false
+  private var isClosed = false
+  private let flusher = Deadline()
+  private let thread = BlockingThread(named: "accepted-events")
 
   /// Opens the memory in the spool's directory, or begins it. The spool sees to it that one process has the directory.
   ///
@@ -61,6 +68,7 @@ package final class AcceptedEvents {
       if descriptor >= 0 { Glibc.close(descriptor) }
       throw SpoolError(.failed, directory, "accepted-events: \(error)")
     }
+    flusher.onPass { [weak self] in self?.flushNow() }
   }
 
   /// How many events it knows, those that are too old included.
@@ -90,11 +98,20 @@ package final class AcceptedEvents {
     sequence += 1
     let entry = Entry(high: mark.high, low: mark.low, sequence: sequence, seconds: now().seconds)
     remember(entry)
-    write(entry)
+    // As many as there are places: older ones would be overwritten anyway.
+    if unwritten.count == number { unwritten.removeFirst(number / 2) }
+    unwritten.append(entry)
+    flushSoon()
   }
 
-  /// Ends it. Nothing may be inserted afterwards.
-  package func close() { Glibc.close(descriptor) }
+  /// Ends it. What is inserted afterwards is not written down.
+  package func close() async {
+    isClosed = true
+    flusher.invalidate()
+    await flush()
+    thread.close()
+    Glibc.close(descriptor)
+  }
 
   private func remember(_ entry: Entry) {
     let place = Int(entry.sequence % UInt64(number))
@@ -104,18 +121,46 @@ package final class AcceptedEvents {
     known[entry.high] = Known(low: entry.low, seconds: entry.seconds, place: place)
   }
 
-  private func write(_ entry: Entry) {
-    let place = off_t(entry.sequence % UInt64(number)) * off_t(Entry.size)
-    let written = unsafe withUnsafeBytes(of: entry) { unsafe pwrite(descriptor, $0.baseAddress, $0.count, place) }
-    guard (written == Entry.size) != isWriting else { return }
+  /// Writes what was accepted since the last time, off the loop: whatever the disk does, notifications go on.
+  package func flush() async {
+    let entries = unwritten
+    unwritten = []
+    if entries.isEmpty { return }
+    let (descriptor, number) = (descriptor, number)
+    let failure = await thread.run { Self.write(entries, to: descriptor, number) }
+    guard (failure == nil) != isWriting else { return }
     isWriting.toggle()
-    if isWriting {
-      logger.info("accepted events are written down again")
-    } else {
+    if let failure {
       logger.warning(
-        "accepted events are not written down: they will not be known after a restart",
-        ["cause": .describing(SystemError.current)])
+        "accepted events are not written down: they will not be known after a restart", ["cause": .describing(failure)])
+    } else {
+      logger.info("accepted events are written down again")
     }
+  }
+
+  private func flushSoon() {
+    guard !isFlushing, flusher.due == .distantFuture else { return }
+    flusher.set(Loop.now + Self.delay)
+  }
+
+  private func flushNow() {
+    isFlushing = true
+    Task(executorPreference: Loop.executor) { await self.flushAndGoOn() }
+  }
+
+  private func flushAndGoOn() async {
+    await flush()
+    isFlushing = false
+    if !unwritten.isEmpty, !isClosed { flushSoon() }
+  }
+
+  private nonisolated static func write(_ entries: [Entry], to descriptor: CInt, _ number: Int) -> SystemError? {
+    for entry in entries {
+      let place = off_t(entry.sequence % UInt64(number)) * off_t(Entry.size)
+      let written = unsafe withUnsafeBytes(of: entry) { unsafe pwrite(descriptor, $0.baseAddress, $0.count, place) }
+      if written != Entry.size { return .current }
+    }
+    return nil
   }
 
   /// Takes up what the last run left. A file for another number of entries is made anew with what fits.
@@ -138,7 +183,7 @@ package final class AcceptedEvents {
     for entry in found.suffix(number) { remember(entry) }
     guard places != number else { return }
     guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(number * Entry.size)) == 0 else { throw .current }
-    for entry in found.suffix(number) { write(entry) }
+    if let failure = Self.write(found.suffix(number), to: descriptor, number) { throw failure }
   }
 
   private func read(at place: Int, _ number: Int) throws(SystemError) -> [Entry] {

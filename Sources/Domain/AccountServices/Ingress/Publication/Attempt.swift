@@ -1,57 +1,88 @@
 import EventLoop
 
-/// A record on its way to the log, and whoever waits for it: until the log reports, or the time is over.
+/// A record on its way to the log, and maybe into the spool too, and whoever waits for it.
 @Loop
 final class Attempt {
   typealias Report = Result<EventLogPosition, EventLogError>
 
-  /// When nobody waits any longer.
+  /// What whoever waits may be told.
+  enum Settlement {
+    /// The log has it.
+    case published(EventLogPosition)
+    /// The spool has it.
+    case held
+    /// Neither has it.
+    case lost(EventLogError, SpoolError)
+  }
+
+  /// When the log has had its time.
   let due: MonotonicTime
   /// What the log said; nil while it has said nothing.
   private(set) var report: Report?
+  private var held: Result<Void, SpoolError>?
   private var isExpired = false
+  private var changes = 0
   private var waiter: CheckedContinuation<Void, Never>?
   private var whenReported: (@Loop (Report) -> Void)?
 
   init(until due: MonotonicTime) { self.due = due }
 
-  /// What the log says, or nil where the time is over before.
+  /// What the log says, or nil where its time is over before.
   func wait() async -> Report? {
-    await withCheckedContinuation { continuation in
-      // A task that does not prefer the loop's executor gives way before this.
-      if report != nil || isExpired { return continuation.resume() }
-      waiter = continuation
-    }
+    while report == nil, !isExpired { await change(since: changes) }
     return report
   }
 
-  /// What the log says, however long that takes: it has a deadline of its own.
-  func waitForReport() async -> Report {
-    await withCheckedContinuation { continuation in
-      then { continuation.resume(returning: $0) }
+  /// What is known first: that the log or the spool has the record, or that neither does.
+  func settle() async -> Settlement {
+    while true {
+      switch (report, held) {
+      case (.success(let position), _): return .published(position)
+      case (_, .success): return .held
+      case (.failure(let log), .failure(let spool)): return .lost(log, spool)
+      default: await change(since: changes)
+      }
     }
   }
 
-  /// Calls `action` with what the log says, at once where it has said it. For one only.
-  func then(_ action: @escaping @Loop (Report) -> Void) {
-    if let report { action(report) } else { whenReported = action }
+  /// What the log says, however long that takes: it has a deadline of its own. For one only.
+  func waitForReport() async -> Report {
+    await withCheckedContinuation { continuation in
+      if let report { return continuation.resume(returning: report) }
+      whenReported = { continuation.resume(returning: $0) }
+    }
   }
 
   /// Takes what the log says.
   func note(_ report: Report) {
     self.report = report
-    resume()
     whenReported?(report)
     whenReported = nil
+    changed()
   }
 
-  /// Lets go whoever waits: the time is over.
+  /// Takes what the spool says.
+  func noteHeld(_ result: Result<Void, SpoolError>) {
+    held = result
+    changed()
+  }
+
+  /// Lets go whoever waits for the log: its time is over.
   func expire() {
     isExpired = true
-    resume()
+    changed()
   }
 
-  private func resume() {
+  private func change(since seen: Int) async {
+    await withCheckedContinuation { continuation in
+      // A task that does not prefer the loop's executor gives way before this.
+      if changes != seen { return continuation.resume() }
+      waiter = continuation
+    }
+  }
+
+  private func changed() {
+    changes += 1
     waiter?.resume()
     waiter = nil
   }

@@ -55,9 +55,9 @@ extension EventPublisher {
         if records.isEmpty { return }
         for record in records {
           place = record.sequence
+          let lane = AccountLanes.name(of: record.record)
           await pass.enter()
-          let lane = AccountLanes.name(of: record.record.key)
-          guard !isClosing, !pass.isBlocked(lane), lanes.begin(lane) else {
+          guard !isClosing, pass.mayTry(lane, hasFailed: failing.contains(lane)), lanes.begin(lane) else {
             pass.block(lane)
             pass.leave()
             continue
@@ -70,19 +70,21 @@ extension EventPublisher {
   }
 
   /// Brings one record to the log. It leaves the spool for good before the next of its account may follow.
-  private func bring(_ record: SpooledRecord, _ lane: AccountLanes.Name?, _ pass: DrainPass) async {
+  private func bring(_ record: SpooledRecord, _ lane: AccountLanes.Name, _ pass: DrainPass) async {
     if await hasLog(record) {
       pass.delivered += 1
       await spool.remove(record.sequence)
       deliveredLate.remove(record.sequence)
       refused.remove(record.sequence)
       lanes.hold(-1, of: lane)
+      failing.remove(lane)
       metrics.drained.increment()
     } else {
       pass.block(lane)
+      failing.insert(lane)
     }
     lanes.end(lane)
-    pass.leave()
+    pass.end(lane)
   }
 
   /// Whether the log has the record: since its way there took too long, or by now.
@@ -108,13 +110,18 @@ extension EventPublisher {
 /// One way through the spool.
 @Loop
 private final class DrainPass {
+  /// Which part of the width those may take that failed the last time: they occupy it for as long as the log tries.
+  private static let shareOfFailing = 4
+
   /// How many records the log took.
   var delivered = 0
   private var free: Int
   private var waiter: CheckedContinuation<Void, Never>?
   private var blocked: Set<AccountLanes.Name> = []
+  private var retried: Set<AccountLanes.Name> = []
+  private let mostRetried: Int
 
-  init(width: Int) { free = width }
+  init(width: Int) { (free, mostRetried) = (width, width / Self.shareOfFailing) }
 
   /// Waits until fewer records than may be are on their way.
   func enter() async {
@@ -131,7 +138,20 @@ private final class DrainPass {
     waiter = nil
   }
 
-  func isBlocked(_ lane: AccountLanes.Name?) -> Bool { lane.map { blocked.contains($0) } ?? false }
+  /// Whether a record of the account may be tried: none of its records was left behind, and it does not keep others
+  /// waiting that have not failed.
+  func mayTry(_ lane: AccountLanes.Name, hasFailed: Bool) -> Bool {
+    if blocked.contains(lane) || (hasFailed && retried.count >= mostRetried) { return false }
+    if hasFailed { retried.insert(lane) }
+    return true
+  }
 
-  func block(_ lane: AccountLanes.Name?) { if let lane { blocked.insert(lane) } }
+  /// Leaves a record of the account behind, and all that come after it.
+  func block(_ lane: AccountLanes.Name) { blocked.insert(lane) }
+
+  /// A record of the account is on its way no longer.
+  func end(_ lane: AccountLanes.Name) {
+    retried.remove(lane)
+    leave()
+  }
 }

@@ -33,12 +33,16 @@ package final class EventPublisher {
   private var attempts = Attempts()
   private let alarm = Deadline()
   private var publishing = 0
+  /// Records that the spool is given while their way to the log is not over.
+  private var settling = 0
   private var idle: [CheckedContinuation<Void, Never>] = []
   private(set) var isClosing = false
   /// Whether the log failed, or was late, and has acknowledged nothing since.
   private(set) var isLogSuspect = false
   /// What the log acknowledged after the spool had it too: the drain has only to remove it.
   var deliveredLate: Set<Int64> = []
+  /// The accounts whose records the log did not take when the drain last tried.
+  var failing: Set<AccountLanes.Name> = []
   /// What the spool holds and the log refuses: each is logged once, and tried again and again.
   var refused: Set<Int64> = []
   /// The drain, while there is nothing to do.
@@ -65,11 +69,9 @@ package final class EventPublisher {
   package func publish(_ record: EventRecord, as id: EventID?) async throws(EventLogError) -> Acceptance {
     publishing += 1
     defer { endPublishing() }
-    let lane = AccountLanes.name(of: record.key)
-    if let lane, !lanes.enter(lane) {
-      await withCheckedContinuation { lanes.wait(for: lane, $0) }
-    }
-    defer { if let lane { lanes.leave(lane) } }
+    let lane = AccountLanes.name(of: record)
+    if !lanes.enter(lane) { await withCheckedContinuation { lanes.wait(for: lane, $0) } }
+    defer { lanes.leave(lane) }
     let mark = id.map { AcceptedEvents.Mark(of: $0) }
     if let mark, accepted.contains(mark) {
       metrics.repeated.increment()
@@ -80,7 +82,7 @@ package final class EventPublisher {
     return acceptance
   }
 
-  private func accept(_ record: EventRecord, _ lane: AccountLanes.Name?) async throws(EventLogError) -> Acceptance {
+  private func accept(_ record: EventRecord, _ lane: AccountLanes.Name) async throws(EventLogError) -> Acceptance {
     let mustQueue = lanes.isHeld(lane)
     if !mustQueue, !isLogSuspect { return try await publish(record, lane) }
     do throws(SpoolError) {
@@ -94,26 +96,34 @@ package final class EventPublisher {
   }
 
   /// The way of nearly all records: to the log, and to the spool where that takes too long.
-  private func publish(_ record: EventRecord, _ lane: AccountLanes.Name?) async throws(EventLogError) -> Acceptance {
+  private func publish(_ record: EventRecord, _ lane: AccountLanes.Name) async throws(EventLogError) -> Acceptance {
     let attempt = attempt(record)
     if case .success(let position) = await attempt.wait() { return .published(position) }
     let mayBegin = lanes.begin(lane)
     precondition(mayBegin, "the drain takes nothing of an account that nothing is held of")
-    let sequence: Int64
+    settling += 1
+    Task(executorPreference: Loop.executor) { await self.hold(record, lane, during: attempt) }
+    switch await attempt.settle() {
+    case .published(let position): return .published(position)
+    case .held: return .spooled
+    case .lost(let log, let spool): throw EventLogError(log, and: spool)
+    }
+  }
+
+  /// Gives a record to the spool whose way to the log takes too long, or has failed; then waits for the end of that way.
+  private func hold(_ record: EventRecord, _ lane: AccountLanes.Name, during attempt: Attempt) async {
     do throws(SpoolError) {
-      sequence = try await hold(record, lane)
+      let sequence = try await hold(record, lane)
+      attempt.noteHeld(.success(()))
+      if case .success = await attempt.waitForReport() { deliveredLate.insert(sequence) }
     } catch {
-      let report = await attempt.waitForReport()
-      lanes.end(lane)
-      guard case .failure(let failure) = report else { return try .published(report.get()) }
-      throw EventLogError(failure, and: error)
+      attempt.noteHeld(.failure(error))
+      _ = await attempt.waitForReport()
     }
-    attempt.then { [self] report in
-      if case .success = report { deliveredLate.insert(sequence) }
-      lanes.end(lane)
-      wakeDrain()
-    }
-    return .spooled
+    lanes.end(lane)
+    wakeDrain()
+    settling -= 1
+    resumeIdle()
   }
 
   /// Gives the record to the log.
@@ -130,7 +140,7 @@ package final class EventPublisher {
 
   /// Gives the record to the spool, and says what it is known by there.
   @discardableResult
-  private func hold(_ record: EventRecord, _ lane: AccountLanes.Name?) async throws(SpoolError) -> Int64 {
+  private func hold(_ record: EventRecord, _ lane: AccountLanes.Name) async throws(SpoolError) -> Int64 {
     lanes.hold(1, of: lane)
     do throws(SpoolError) {
       let sequence = try await spool.insert(record)
@@ -171,7 +181,11 @@ package final class EventPublisher {
 
   private func endPublishing() {
     publishing -= 1
-    guard publishing == 0 else { return }
+    resumeIdle()
+  }
+
+  private func resumeIdle() {
+    guard publishing == 0, settling == 0 else { return }
     for waiting in idle { waiting.resume() }
     idle = []
   }
@@ -185,11 +199,17 @@ package final class EventPublisher {
     // answered, and gets the time that any record gets.
     await log.close(within: publishing > 0 ? max(end - .now, .zero) : min(patience, max(end - .now, .zero)))
     await withCheckedContinuation { continuation in
-      if publishing == 0 { continuation.resume() } else { idle.append(continuation) }
+      if publishing == 0, settling == 0 { continuation.resume() } else { idle.append(continuation) }
     }
     alarm.invalidate()
-    await spool.close()
-    accepted.close()
+    await withDiscardingTaskGroup { [spool] group in
+      for sequence in deliveredLate {
+        group.addTask(executorPreference: Loop.executor) { await spool.remove(sequence) }
+      }
+      await Loop.nextTurn()
+      await spool.close()
+    }
+    await accepted.close()
   }
 }
 

@@ -99,8 +99,8 @@ package final class Spool {
     try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
   }
 
-  /// How many records of each key it holds. Reads all of it: for the start.
-  package func heldKeys() async throws(SpoolError) -> [(key: [UInt8]?, count: Int)] {
+  /// How many records of each key it holds, of each value where there is no key. Reads all of it: for the start.
+  package func heldKeys() async throws(SpoolError) -> [(key: [UInt8], count: Int)] {
     try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
   }
 

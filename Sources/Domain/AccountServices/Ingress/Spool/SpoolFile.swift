@@ -111,11 +111,12 @@ final class SpoolFile {
     return records
   }
 
-  /// How many records of each key there are.
-  func heldKeys() throws(SpoolError) -> [(key: [UInt8]?, count: Int)] {
-    var keys: [(key: [UInt8]?, count: Int)] = []
+  /// How many records of each key there are; a record without one counts under its value.
+  func heldKeys() throws(SpoolError) -> [(key: [UInt8], count: Int)] {
+    var keys: [(key: [UInt8], count: Int)] = []
     try SpoolError.translating(path) { () throws(SQLiteError) in
-      try database.prepare("SELECT key, count(*) FROM record GROUP BY key").forEach { row throws(SQLiteError) in
+      try database.prepare("SELECT coalesce(key, value), count(*) FROM record GROUP BY 1").forEach {
+        row throws(SQLiteError) in
         keys.append((key: try row.value(0), count: Int(try row.value(1, as: Int64.self))))
       }
     }
