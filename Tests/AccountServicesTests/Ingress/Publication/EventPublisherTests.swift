@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import SQLite
 import TestSupport
 import Testing
 
@@ -54,6 +55,24 @@ import Testing
       rig.log.release()
       try await rig.untilDrained()
       #expect(rig.published == ["ada-1", "ada-1", "ada-2"])
+    }
+  }
+
+  @Test func whatTheLogTakesLateIsAnsweredThoughTheDiskHangs() async throws {
+    try await PublisherRig.run(patience: .zero) { rig in
+      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .zero)
+      try other.execute("BEGIN IMMEDIATE")
+      rig.log.hold()
+      let answer = rig.publishing("ada", 1)
+      await rig.log.untilHeld()
+      await turn()  // its time is over, and the spool waits for the other one's lock
+      rig.log.release()
+      #expect(try await answer.value == .published(EventLogPosition(partition: 0, offset: 0)))
+      try other.execute("ROLLBACK")
+      try await until { try rig.counter("siwa_spool_removals_total") == 1 }
+      #expect(rig.published == ["ada-1"])
+      let acceptance = try await rig.publish("ada", 2)
+      #expect(acceptance != .repeated && rig.spool.lastSequence <= 2)
     }
   }
 
