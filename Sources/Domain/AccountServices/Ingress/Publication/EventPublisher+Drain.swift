@@ -38,8 +38,8 @@ extension EventPublisher {
 
   /// Goes once through all that the spool holds now, oldest first. Returns how many records the log took.
   ///
-  /// A record that has to stay (its account is busy, or the log did not take it) keeps all later ones of its account back
-  /// until the next pass, so that none overtakes it.
+  /// The records of one account follow one another within the pass. One that has to stay (its account is busy, or the log
+  /// did not take it) keeps all later ones of its account back until the next pass, so that none overtakes it.
   private func pass() async -> Int {
     let pass = DrainPass(width: Self.window)
     await withDiscardingTaskGroup { group in
@@ -57,11 +57,13 @@ extension EventPublisher {
           place = record.sequence
           let lane = AccountLanes.name(of: record.record)
           await pass.enter()
+          if !isClosing, pass.follow(record, in: lane) { continue }
           guard !isClosing, pass.mayTry(lane, hasFailed: failing.contains(lane)), lanes.begin(lane) else {
             pass.block(lane)
             pass.leave()
             continue
           }
+          pass.begin(lane)
           group.addTask(executorPreference: Loop.executor) { [self] in await bring(record, lane, pass) }
         }
       }
@@ -69,22 +71,27 @@ extension EventPublisher {
     return pass.delivered
   }
 
-  /// Brings one record to the log. It leaves the spool for good before the next of its account may follow.
-  private func bring(_ record: SpooledRecord, _ lane: AccountLanes.Name, _ pass: DrainPass) async {
-    if await hasLog(record) {
-      pass.delivered += 1
-      await spool.remove(record.sequence)
-      deliveredLate.remove(record.sequence)
-      refused.remove(record.sequence)
-      lanes.hold(-1, of: lane)
-      failing.remove(lane)
-      metrics.drained.increment()
-    } else {
-      pass.block(lane)
-      failing.insert(lane)
+  /// Brings a record to the log, and then those of its account that the pass has found meanwhile. Each leaves the spool
+  /// for good before the next may follow.
+  private func bring(_ first: SpooledRecord, _ lane: AccountLanes.Name, _ pass: DrainPass) async {
+    var next: SpooledRecord? = first
+    while let record = next {
+      if await hasLog(record) {
+        pass.delivered += 1
+        await spool.remove(record.sequence)
+        deliveredLate.remove(record.sequence)
+        refused.remove(record.sequence)
+        lanes.hold(-1, of: lane)
+        failing.remove(lane)
+        metrics.drained.increment()
+      } else {
+        pass.stop(lane)
+        failing.insert(lane)
+      }
+      pass.leave()
+      next = pass.next(in: lane)
     }
     lanes.end(lane)
-    pass.end(lane)
   }
 
   /// Whether the log has the record: since its way there took too long, or by now.
@@ -120,6 +127,11 @@ private final class DrainPass {
   private var blocked: Set<AccountLanes.Name> = []
   private var retried: Set<AccountLanes.Name> = []
   private let mostRetried: Int
+  /// What follows in each lane that something is brought of, the next one last.
+  private var following: [AccountLanes.Name: [SpooledRecord]] = [:]
+
+  /// How many records may follow in one lane: an account with many must not take the places of all others.
+  private static let longest = 16
 
   init(width: Int) { (free, mostRetried) = (width, width / Self.shareOfFailing) }
 
@@ -146,12 +158,33 @@ private final class DrainPass {
     return true
   }
 
-  /// Leaves a record of the account behind, and all that come after it.
+  /// Leaves a record of the account behind, and all that come after it. What follows already may go on.
   func block(_ lane: AccountLanes.Name) { blocked.insert(lane) }
 
-  /// A record of the account is on its way no longer.
-  func end(_ lane: AccountLanes.Name) {
+  /// Leaves behind what follows, too.
+  func stop(_ lane: AccountLanes.Name) {
+    block(lane)
+    for _ in following[lane] ?? [] { leave() }
+    following[lane] = []
+  }
+
+  /// A record of the account is on its way from now on, until `next` has nothing more.
+  func begin(_ lane: AccountLanes.Name) { following[lane] = [] }
+
+  /// Has the record, which has entered, follow what is on its way of its account. False if nothing is, or too much
+  /// follows, or the account failed the last time: what follows then would wait for nothing in the place of others.
+  func follow(_ record: SpooledRecord, in lane: AccountLanes.Name) -> Bool {
+    guard !blocked.contains(lane), !retried.contains(lane), let queue = following[lane], queue.count < Self.longest
+    else { return false }
+    following[lane]?.insert(record, at: 0)
+    return true
+  }
+
+  /// What follows in the lane; nil where nothing of the account is on its way any longer.
+  func next(in lane: AccountLanes.Name) -> SpooledRecord? {
+    if let next = following[lane]?.popLast() { return next }
+    following[lane] = nil
     retried.remove(lane)
-    leave()
+    return nil
   }
 }
