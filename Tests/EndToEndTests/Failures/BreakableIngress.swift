@@ -92,10 +92,15 @@ final class BreakableIngress {
   }
 
   /// How many events wait in the spool.
-  func spooled() async throws -> Int {
+  func spooled() async throws -> Int { try await metric("siwa_spool_records") }
+
+  /// How many events went from the spool to their topic in this life.
+  func drained() async throws -> Int { try await metric("siwa_ingress_events_drained_total") }
+
+  private func metric(_ name: String) async throws -> Int {
     guard !isFrozen, let text = try await running?.get("/metrics").text else { return 0 }
-    let line = text.split(separator: "\n").first { $0.hasPrefix("siwa_spool_records ") }
-    return line?.split(separator: " ").last.flatMap { Int($0) } ?? 0
+    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") })
+    return try #require(line.split(separator: " ").last.flatMap { Int($0) })
   }
 
   private func noteComplaints() {

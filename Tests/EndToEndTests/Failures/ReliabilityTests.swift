@@ -7,13 +7,47 @@ import Testing
   @Test(.timeLimit(.minutes(10)))
   func nothingIsLostWhateverBreaks() async throws {
     let random = SeededRandom()
-    try await Trial.run(users: 200, events: 8) { trial in
-      try trial.send(rate: 200, doubts: 0, seed: random.seed)
+    try await Trial.run(users: 150, events: 8) { trial in
+      try trial.send(rate: 200, doubts: 20_000, seed: random.seed)
       var schedule = DisruptionSchedule(random, lasting: 0.2...1)
-      while try trial.acknowledged < 1200 { try await trial.run(schedule.next()) }
+      while try trial.acknowledged < 900 { try await trial.run(schedule.next()) }
       let outcome = try await trial.finish()
-      #expect(outcome.verdict.acknowledged == 1600)
+      #expect(outcome.verdict.acknowledged == 1200)
       outcome.expectNothingLost("seed \(random.seed)")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
+  func nobodyNoticesThatTheBrokersAreAway() async throws {
+    try await Trial.run(users: 200, events: 4) { trial in
+      try trial.send(rate: 200, doubts: 0, seed: 1)
+      try await until(within: .seconds(120)) { try trial.acknowledged > 50 }
+      try await trial.awayFor(.seconds(2))
+      let outcome = try await trial.finish()
+      #expect(outcome.sent.answers == ["200": 800] && outcome.sent.broken + outcome.sent.late == 0)
+      outcome.expectNothingLost("the brokers were away")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
+  func aFullSpoolAsksAppleToSendAgain() async throws {
+    try await Trial.run(users: 200, events: 8, settings: ["SIWA_INGRESS_SPOOL_SIZE": "1MiB"]) { trial in
+      try trial.send(rate: 400, doubts: 0, seed: 1)
+      try await trial.untilSpoolIsFull()
+      let outcome = try await trial.finish()
+      #expect(outcome.sent.refused == outcome.sent.answers["503"])
+      outcome.expectNothingLost("the spool was full")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
+  func aDrainMayBeKilled() async throws {
+    try await Trial.run(users: 150, events: 20) { trial in
+      try trial.send(rate: 300, doubts: 0, seed: 1)
+      try await trial.killDuringTheDrain(times: 2)
+      trial.stopSending()
+      let outcome = try await trial.finish()
+      outcome.expectNothingLost("killed during the drain")
     }
   }
 }

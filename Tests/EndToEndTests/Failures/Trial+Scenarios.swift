@@ -24,12 +24,12 @@ extension Trial {
   func killDuringTheDrain(times: Int) async throws {
     for time in 1...times {
       try await begin(.networkSilent, 0)
-      try await until(within: .seconds(120)) { try await ingress.spooled() > 200 }
+      try await until(within: .seconds(120)) { try await ingress.spooled() > 100 }
       // So slow that the drain does not end before it is noticed.
       try await begin(.networkSlow, 0)
-      let depth = try await ingress.spooled()
-      try await until(within: .seconds(120)) { try await 1..<depth ~= ingress.spooled() }
-      tell("kill \(time): \(try await ingress.spooled()) of \(depth) spooled")
+      let drained = try await ingress.drained()
+      try await until(within: .seconds(120)) { try await ingress.drained() > drained }
+      tell("kill \(time): \(try await ingress.spooled()) spooled, \(try await ingress.drained()) drained")
       await ingress.kill()
       try await ingress.start()
     }

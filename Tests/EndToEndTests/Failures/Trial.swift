@@ -100,7 +100,7 @@ final class Trial {
   func untilRecovered() async throws -> Duration {
     let (start, before) = (MonotonicTime.now, try acknowledged)
     while .now - start < Self.patience {
-      try ingress.sample()
+      try await watch()
       if try sender?.hasEnded != false || acknowledged > before + 20, try await hasRecovered() { return .now - start }
       try await Loop.sleep(for: .milliseconds(20))
     }
@@ -123,15 +123,19 @@ final class Trial {
   func pass(_ duration: Duration) async throws {
     let end = MonotonicTime.now + duration
     while .now < end {
-      try ingress.sample()
-      if .now - lastProgress > .seconds(10) {
-        lastProgress = .now
-        if let report = try report {
-          tell("\(report.acknowledged) acknowledged, \(report.refused) refused, \(try await ingress.spooled()) spooled")
-        }
-      }
+      try await watch()
       try await Loop.sleep(for: min(.milliseconds(200), end - .now))
     }
+  }
+
+  /// Notes how much memory the ingress takes; says now and then how it goes.
+  private func watch() async throws {
+    try ingress.sample()
+    guard LongTrial.isAsked, .now - lastProgress > .seconds(5), let report = try report else { return }
+    lastProgress = .now
+    let spooled: String
+    do { spooled = "\(try await ingress.spooled())" } catch is HTTPClientError { spooled = "?" }
+    tell("\(report.acknowledged) acknowledged, \(report.refused) refused, \(spooled) spooled")
   }
 
   /// Waits until all that was sent is answered 200 and the spool is empty, ends the ingress, and reads the topics.
