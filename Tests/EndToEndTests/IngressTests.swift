@@ -43,6 +43,7 @@ import Testing
     let teams = ["SIWA_TEAMS_Z9Y8X7W6V5_AUDIENCES": others.joined(separator: ",")]
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
       try await stage.ingress(teams) { ingress in
+        try await ingress.untilReady()
         var sent: [AppleNotification] = []
         for audience in [Stage.app, Stage.web] + others {
           let notification = try stage.sign(for: audience)
@@ -73,6 +74,8 @@ import Testing
         ]
         try await stage.ingress(shared.merging(own) { $1 }) { second in
           #expect(second.address == first.address)
+          try await first.untilReady()
+          try await second.untilReady()
           #expect(try await first.post(stage.sign().body).status == 200)
           // Whoever is left takes all of it.
           let end = try await first.end()

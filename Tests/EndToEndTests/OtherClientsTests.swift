@@ -49,6 +49,7 @@ import Testing
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
       try await stage.ingress { ingress in
+        try await ingress.untilReady()
         for version in ["TLSv1_2", "TLSv1_3"] {
           let notification = try stage.sign()
           let file = stage.files.write("body.json", notification.body)

@@ -7,7 +7,7 @@ extension HTTPClientConfiguration {
     maximumHeadSize: Int = 32_768
   ) -> HTTPClientConfiguration {
     HTTPClientConfiguration(
-      userAgent: "siwa-tests/1", trustAnchors: trustAnchors, proxy: proxy, connectTimeout: .seconds(10),
+      userAgent: "siwa-tests/1", trustAnchors: trustAnchors, proxy: proxy, connectTimeout: .seconds(300),
       maximumConnections: maximumConnections, maximumRequests: maximumRequests, maximumHeadSize: maximumHeadSize)
   }
 }

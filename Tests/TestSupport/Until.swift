@@ -5,7 +5,7 @@ public import Testing
 /// fails the test where it takes longer than anything should.
 @Loop
 public func until(
-  within limit: Duration = .seconds(30), _ condition: @Loop () async throws -> Bool,
+  within limit: Duration = .seconds(120), _ condition: @Loop () async throws -> Bool,
   sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
   let end = MonotonicTime.now + limit

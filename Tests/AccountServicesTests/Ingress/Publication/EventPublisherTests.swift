@@ -69,10 +69,10 @@ import Testing
       rig.log.release()
       #expect(try await answer.value == .published(EventLogPosition(partition: 0, offset: 0)))
       try other.execute("ROLLBACK")
-      try await until { try rig.counter("siwa_spool_removals_total") == 1 }
-      #expect(rig.published == ["ada-1"])
-      let acceptance = try await rig.publish("ada", 2)
-      #expect(acceptance != .repeated && rig.spool.lastSequence <= 2)
+      // The spool has it too by now, or has given up; either way nothing of it comes again.
+      try await rig.publish("ada", 2)
+      try await until { rig.published.count == 2 && rig.spool.depth == 0 }
+      #expect(rig.published == ["ada-1", "ada-2"])
     }
   }
 

@@ -71,13 +71,6 @@ final class PublisherRig {
   /// The spool's database.
   var spoolFile: String { folder.path + "/spool.sqlite" }
 
-  /// The value of a counter.
-  func counter(_ name: String) throws -> Int {
-    let lines = String(decoding: registry.render(), as: UTF8.self).split(separator: "\n")
-    let line = try #require(lines.first { $0.hasPrefix(name + " ") })
-    return try #require(Int(line.dropFirst(name.count + 1)))
-  }
-
   /// Waits until the spool is empty.
   func untilDrained() async throws { try await until { spool.depth == 0 } }
 
