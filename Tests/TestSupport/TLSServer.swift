@@ -23,7 +23,8 @@ public final class TLSServer {
         address: .loopback(port: 0), tls: TLSServerConfiguration(certificateFile: trustAnchors, privateKeyFile: key),
         limits: HTTPServerLimits(head: 16384, fields: 64, body: 1_048_576, connections: 64, connectionsPerAddress: 64),
         deadlines: HTTPServerDeadlines(
-          handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600), request: .seconds(600)),
+          handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600),
+          request: .seconds(600)),
         sharesPort: false),
       handler: handler)
     Task { [server] in await server.run() }
