@@ -14,8 +14,9 @@ final class BreakableIngress {
   private(set) var port: UInt16 = 0
   /// How often it was started.
   private(set) var starts = 0
-  /// The most memory that it took, in megabytes, and the life of at least a minute in which it grew most.
-  private(set) var memory = (most: 0.0, growth: 0.0)
+  /// How much memory it takes, and took at most, in megabytes; and by how much it grew at most in one life, after that
+  /// life's first half minute.
+  private(set) var memory = (now: 0.0, most: 0.0, growth: 0.0)
 
   /// How often it wrote each message that somebody should look at.
   private(set) var complaints: [String: Int] = [:]
@@ -120,6 +121,7 @@ final class BreakableIngress {
       let kilobytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Double($0) })
     else { return }
     samples.append(kilobytes / 1024)
+    memory.now = kilobytes / 1024
     memory.most = max(memory.most, kilobytes / 1024)
     // Its first half minute fills caches and pools.
     if samples.count > 60 { memory.growth = max(memory.growth, kilobytes / 1024 - samples[30]) }

@@ -57,7 +57,7 @@ import Testing
   func aDrainMayBeKilledTwentyTimes() async throws {
     try await Trial.run(users: 2000, events: 50) { trial in
       trial.tell("killed during the drain")
-      try trial.send(rate: LongTrial.rate, doubts: 0, seed: 1)
+      try trial.send(rate: min(LongTrial.rate, 500), doubts: 0, seed: 1)
       try await trial.killDuringTheDrain(times: 20)
       trial.stopSending()
       let outcome = try await trial.finish()

@@ -9,7 +9,7 @@ struct Outcome {
   /// What the checker has to say.
   let verdict: EventHistory.Verdict
   let recoveries: [Disruption: (times: Int, slowest: Duration)]
-  let memory: (most: Double, growth: Double)
+  let memory: (now: Double, most: Double, growth: Double)
   let starts: Int
   let complaints: [String: Int]
 

@@ -135,7 +135,9 @@ final class Trial {
     lastProgress = .now
     let spooled: String
     do { spooled = "\(try await ingress.spooled())" } catch is HTTPClientError { spooled = "?" }
-    tell("\(report.acknowledged) acknowledged, \(report.refused) refused, \(spooled) spooled")
+    tell(
+      "\(report.acknowledged) acknowledged, \(report.refused) refused, \(spooled) spooled, \(Int(ingress.memory.now)) MB"
+    )
   }
 
   /// Waits until all that was sent is answered 200 and the spool is empty, ends the ingress, and reads the topics.
