@@ -14,7 +14,7 @@ extension IngressService {
     await keys.restore()
     let kafka = try configuration.kafka.configuration()
     let log = try KafkaEventLog(topics: [.accountEvents, .quarantine, .signingKeys]) { () throws(KafkaError) in
-      try Producer(kafka, deadline: configuration.ingress.publishDeadline, log: logger.forKafka)
+      try Producer(kafka, deadline: configuration.ingress.logDeadline, log: logger.forKafka)
     }
     let publisher = try await EventPublisher(
       configuration.ingress, log: log, registry: registry, logger: logger, now: { Timestamp.now })
@@ -41,7 +41,8 @@ extension EventPublisher {
       accepted: try AcceptedEvents(
         in: settings.spool.directory, number: settings.duplicates.number, time: settings.duplicates.time, now: now,
         logger: logger),
-      patience: settings.spool.after, metrics: PublicationMetrics(registry), logger: logger)
+      patience: settings.spool.after, deadline: settings.publishDeadline, metrics: PublicationMetrics(registry),
+      logger: logger)
   }
 }
 

@@ -23,7 +23,7 @@ package struct IngressSettings: Configurable, Equatable {
   package var spool: SpoolSettings
   /// How far back it is known what was accepted.
   package var duplicates: DuplicatesSettings
-  /// How long the broker may take to acknowledge a notification.
+  /// How long the broker may take to acknowledge a notification that the spool does not take.
   package var publishDeadline: Duration
   /// How long what was accepted may take to be answered once we are told to end.
   package var drainDeadline: Duration
@@ -61,7 +61,7 @@ package struct IngressSettings: Configurable, Equatable {
     duplicates = DuplicatesSettings(reading: &settings)
     publishDeadline = settings.read(
       "ingress.deadlines.publish", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
-      "How long the broker may take to acknowledge a notification; beyond it: 503.")
+      "How long the broker may take to acknowledge a notification that the spool does not take; beyond it: 503.")
     drainDeadline = settings.read(
       "ingress.deadlines.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long answering what was accepted may take after SIGTERM.")
@@ -78,6 +78,12 @@ package struct IngressSettings: Configurable, Equatable {
       settings.warn("ingress.admin", "not a loopback address: whoever reaches it reads the metrics")
     }
   }
+}
+
+extension IngressSettings {
+  /// How long the log goes on with a record. Longer than anybody waits: what it acknowledges late need not be published
+  /// again from the spool, which would be its second time on the topic wherever the first one had arrived.
+  var logDeadline: Duration { max(.seconds(30), publishDeadline) }
 }
 
 extension HTTPServerLimits {

@@ -117,6 +117,20 @@ import Testing
     }
   }
 
+  @Test func whoeverWaitsForNeitherIsToldInTimeAndMayComeAgain() async throws {
+    try await PublisherRig.run(patience: .zero, deadline: .zero, limit: 1) { rig in
+      rig.log.hold()
+      for _ in 0..<3 {
+        let error = await #expect(throws: EventLogError.self) { try await rig.publish("ada", 1) }
+        #expect(error?.outcome == .uncertain)
+      }
+      rig.log.release()
+      let acceptance = try await rig.publish("ada", 2)
+      #expect(acceptance == .published(EventLogPosition(partition: 0, offset: 3)))
+      #expect(rig.published == ["ada-1", "ada-1", "ada-1", "ada-2"], "the log had it, whatever Apple was told")
+    }
+  }
+
   @Test func theNextRunBringsWhatTheLastOneLeftBeforeWhatFollows() async throws {
     try await PublisherRig.run(drains: false) { rig in
       rig.log.fault = { _ in .sample(.unavailable) }

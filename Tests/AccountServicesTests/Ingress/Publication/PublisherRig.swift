@@ -14,33 +14,34 @@ final class PublisherRig {
   private(set) var spool: Spool
   private(set) var publisher: EventPublisher
   private let folder: TemporaryDirectory
-  private let patience: Duration
+  private let patience, deadline: Duration
   private let limit: Int
 
   /// Runs `body` while the spool is drained, then closes everything.
   static func run(
-    patience: Duration = .seconds(600), limit: Int = 1 << 30, drains: Bool = true,
+    patience: Duration = .seconds(600), deadline: Duration = .seconds(600), limit: Int = 1 << 30, drains: Bool = true,
     _ body: @Loop (PublisherRig) async throws -> Void
   ) async throws {
-    let rig = try await PublisherRig(patience: patience, limit: limit, in: TemporaryDirectory())
+    let rig = try await PublisherRig(patience: patience, deadline: deadline, limit: limit, in: TemporaryDirectory())
     try await rig.whileDraining(drains, body)
   }
 
   /// Ends this one and runs `body` with another one over the same spool, as the next run of a program.
   func again(_ body: @Loop (PublisherRig) async throws -> Void) async throws {
     await publisher.close(by: .now)
-    let next = try await PublisherRig(patience: patience, limit: limit, in: folder)
+    let next = try await PublisherRig(patience: patience, deadline: deadline, limit: limit, in: folder)
     try await next.whileDraining(true, body)
   }
 
-  private init(patience: Duration, limit: Int, in folder: TemporaryDirectory) async throws {
-    (self.patience, self.limit, self.folder) = (patience, limit, folder)
+  private init(patience: Duration, deadline: Duration, limit: Int, in folder: TemporaryDirectory) async throws {
+    (self.patience, self.deadline, self.limit, self.folder) = (patience, deadline, limit, folder)
     spool = try await Spool.open(
       directory: folder.path, limit: limit, now: { .now }, registry: registry, logger: lines.logger())
     let accepted = try AcceptedEvents(
       in: folder.path, number: 1000, time: .seconds(3600), now: { .now }, logger: lines.logger())
     publisher = try await EventPublisher(
-      log: log, spool: spool, accepted: accepted, patience: patience, metrics: PublicationMetrics(registry),
+      log: log, spool: spool, accepted: accepted, patience: patience, deadline: deadline,
+      metrics: PublicationMetrics(registry),
       logger: lines.logger())
   }
 

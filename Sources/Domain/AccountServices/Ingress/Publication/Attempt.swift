@@ -15,17 +15,19 @@ final class Attempt {
     case lost(EventLogError, SpoolError)
   }
 
-  /// When the log has had its time.
-  let due: MonotonicTime
+  /// When the log has had its time, and the spool takes over; once it has, when whoever waits is told that neither did.
+  private(set) var due: MonotonicTime
+  private let end: MonotonicTime
   /// What the log said; nil while it has said nothing.
   private(set) var report: Report?
   private var held: Result<Void, SpoolError>?
   private var isExpired = false
+  private var isOver = false
   private var changes = 0
   private var waiter: CheckedContinuation<Void, Never>?
   private var whenReported: (@Loop (Report) -> Void)?
 
-  init(until due: MonotonicTime) { self.due = due }
+  init(until due: MonotonicTime, end: MonotonicTime) { (self.due, self.end) = (due, end) }
 
   /// What the log says, or nil where its time is over before.
   func wait() async -> Report? {
@@ -40,6 +42,7 @@ final class Attempt {
       case (.success(let position), _): return .published(position)
       case (_, .success): return .held
       case (.failure(let log), .failure(let spool)): return .lost(log, spool)
+      case (nil, .failure(let spool)) where isOver: return .lost(.noAnswer, spool)
       default: await change(since: changes)
       }
     }
@@ -67,10 +70,14 @@ final class Attempt {
     changed()
   }
 
-  /// Lets go whoever waits for the log: its time is over.
-  func expire() {
+  /// Lets go whoever waits for the log: its time is over. The second time, whoever waits for anything. Returns whether
+  /// there is a second time to come.
+  func expire() -> Bool {
+    isOver = isExpired
     isExpired = true
+    due = end
     changed()
+    return !isOver
   }
 
   private func change(since seen: Int) async {
@@ -86,6 +93,11 @@ final class Attempt {
     waiter?.resume()
     waiter = nil
   }
+}
+
+extension EventLogError {
+  fileprivate static let noAnswer = EventLogError(
+    .uncertain, reason: "timedOut", detail: "no acknowledgement within the deadline")
 }
 
 /// The attempts under way, oldest first. All have the same time, so those that are due come first.

@@ -28,9 +28,11 @@ package final class EventPublisher {
   let metrics: PublicationMetrics
   let logger: Logger
   let patience: Duration
+  private let deadline: Duration
   private let accepted: AcceptedEvents
   var lanes = AccountLanes()
   private var attempts = Attempts()
+  private var overdue = Attempts()
   private let alarm = Deadline()
   private var publishing = 0
   /// Records that the spool is given while their way to the log is not over.
@@ -53,11 +55,13 @@ package final class EventPublisher {
   /// - Parameters:
   ///   - accepted: What was accepted before, so that it is not accepted twice.
   ///   - patience: How long the log may take before the spool has the record too.
+  ///   - deadline: How long whoever publishes waits where the spool does not take it either.
   package init(
-    log: any EventLog, spool: Spool, accepted: AcceptedEvents, patience: Duration, metrics: PublicationMetrics,
-    logger: Logger
+    log: any EventLog, spool: Spool, accepted: AcceptedEvents, patience: Duration, deadline: Duration,
+    metrics: PublicationMetrics, logger: Logger
   ) async throws(SpoolError) {
-    (self.log, self.spool, self.accepted, self.patience) = (log, spool, accepted, patience)
+    (self.log, self.spool, self.accepted) = (log, spool, accepted)
+    (self.patience, self.deadline) = (patience, max(patience, deadline))
     (self.metrics, self.logger) = (metrics, logger)
     for held in try await spool.heldKeys() { lanes.hold(held.count, of: AccountLanes.name(of: held.key)) }
     alarm.onPass { [weak self] in self?.expireAttempts() }
@@ -91,7 +95,9 @@ package final class EventPublisher {
     } catch {
       if mustQueue { throw EventLogError(error) }
       // No room: then the log has to take it, or nobody does.
-      return try await .published(attempt(record).waitForReport().get())
+      let attempt = attempt(record)
+      attempt.noteHeld(.failure(error))
+      return try await settle(attempt)
     }
   }
 
@@ -103,6 +109,10 @@ package final class EventPublisher {
     precondition(mayBegin, "the drain takes nothing of an account that nothing is held of")
     settling += 1
     Task(executorPreference: Loop.executor) { await self.hold(record, lane, during: attempt) }
+    return try await settle(attempt)
+  }
+
+  private func settle(_ attempt: Attempt) async throws(EventLogError) -> Acceptance {
     switch await attempt.settle() {
     case .published(let position): return .published(position)
     case .held: return .spooled
@@ -117,8 +127,8 @@ package final class EventPublisher {
       attempt.noteHeld(.success(()))
       if case .success = await attempt.waitForReport() { deliveredLate.insert(sequence) }
     } catch {
+      // What the log still has of it comes before whatever it is given next.
       attempt.noteHeld(.failure(error))
-      _ = await attempt.waitForReport()
     }
     lanes.end(lane)
     wakeDrain()
@@ -128,7 +138,7 @@ package final class EventPublisher {
 
   /// Gives the record to the log.
   private func attempt(_ record: EventRecord) -> Attempt {
-    let attempt = Attempt(until: Loop.now + patience)
+    let attempt = Attempt(until: Loop.now + patience, end: Loop.now + deadline)
     attempts.append(attempt)
     if alarm.due == .distantFuture { alarm.set(attempt.due) }
     log.append(record) { [self] report in
@@ -173,10 +183,11 @@ package final class EventPublisher {
   }
 
   private func expireAttempts() {
-    let overdue = attempts.takeDue(by: Loop.now)
-    if !overdue.isEmpty { noteSuspicion("no acknowledgement within \(patience)") }
-    for attempt in overdue { attempt.expire() }
-    if let next = attempts.due { alarm.set(next) }
+    let late = attempts.takeDue(by: Loop.now)
+    if !late.isEmpty { noteSuspicion("no acknowledgement within \(patience)") }
+    for attempt in late where attempt.expire() { overdue.append(attempt) }
+    for attempt in overdue.takeDue(by: Loop.now) { _ = attempt.expire() }
+    if let next = [attempts.due, overdue.due].compactMap(\.self).min() { alarm.set(next) }
   }
 
   private func endPublishing() {
