@@ -70,6 +70,7 @@ let package = Package(
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
     room(
       "Domain", "AppleID", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "JSON", "Telemetry"]),
+    room("Domain", "AccountStore", ["AccountEvents", "EventLoop"]),
     room(
       "Domain", "AccountServices",
       [

@@ -36,7 +36,7 @@ extension EventRecord {
     headers.append(type)
     if let subject { headers.append(Header("ce_subject", subject.text)) }
     headers.append(Header(name: "ce_time", value: time.rfc3339))
-    let key = subject.map { Self.key(team, $0) }
+    let key = subject.map { Account(team: team, subject: $0).key }
     if let key { headers.append(Header(name: "ce_partitionkey", value: key)) }
     headers.append(Header("ce_team", team.text))
     headers.append(Header("ce_audience", audience.text))
@@ -44,15 +44,6 @@ extension EventRecord {
     if let reason { headers.append(Header(Self.reasonHeader, reason.rawValue)) }
     if let jws { headers.append(Header(name: Self.signatureHeader, value: jws)) }
     (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
-  }
-
-  private static func key(_ team: TeamID, _ subject: AppleSubject) -> [UInt8] {
-    var key: [UInt8] = []
-    key.reserveCapacity(team.text.utf8.count + 1 + subject.text.utf8.count)
-    key.append(contentsOf: team.text.utf8)
-    key.append(UInt8(ascii: "/"))
-    key.append(contentsOf: subject.text.utf8)
-    return key
   }
 }
 

@@ -1,0 +1,70 @@
+package import AccountEvents
+package import EventLoop
+
+/// What is known of accounts, and what was done about them: SQLite for one host, PostgreSQL for many.
+///
+/// A call that throws has changed nothing, unless the error is `.uncertain`; then the same call again finds out. Every
+/// write is durable when its call returns. Any number of programs may use one store.
+@Loop
+package protocol AccountStore: AnyObject, Sendable {
+  // MARK: Events and their effects
+
+  /// How each event stands for that consumer, in the order of `events`: whether there is something left to do.
+  func standings(
+    of events: [EventReference], for consumer: ConsumerName
+  ) async throws(AccountStoreError) -> [EventStanding]
+
+  /// Writes what consumers have decided: in one transaction the effects, the rows of the ledger, the fences and the
+  /// announcements, each settlement judged anew in the order given. Returns what became of each, in that order.
+  ///
+  /// A settlement of an event that is settled or superseded by now changes nothing else. The ledger names superseded
+  /// events too. Attempts of a settled event are forgotten.
+  func settle(
+    _ settlements: [Settlement], at time: Timestamp
+  ) async throws(AccountStoreError) -> [SettledOutcome]
+
+  /// Counts one more attempt at an event that could not be processed, and returns how many there were.
+  func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int
+
+  /// What was decided and is still to be said on Kafka, oldest first: of one consumer and one partition that it reads.
+  func announcements(
+    of consumer: ConsumerName, partition: Int32, limit: Int
+  ) async throws(AccountStoreError) -> [NumberedAnnouncement]
+
+  /// Forgets announcements that Kafka has acknowledged.
+  func forget(announcements numbers: [Int64]) async throws(AccountStoreError)
+
+  // MARK: Accounts
+
+  /// A person signed in: from now on, events that happened before `time` do not touch these tokens. Creates the account
+  /// where there is none; an account that was erased before begins anew. A sign-in older than the one that is known
+  /// changes nothing but adds its tokens.
+  func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken]
+  ) async throws(AccountStoreError)
+
+  /// The tokens that are held for the account, oldest first.
+  func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken]
+
+  /// What is known of mail to each account, in the order of `accounts`.
+  func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge]
+
+  // MARK: Erasure
+
+  /// The steps of an erasure so far, in the order in which they were recorded.
+  func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep]
+
+  /// Records how far one target of an erasure is; replaces what was recorded of that target before.
+  func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError)
+
+  // MARK: The store itself
+
+  /// Asks whether the store could be read and written now.
+  func check() async throws(AccountStoreError)
+
+  /// The keyed hash that stands for the account wherever its name must not: in outcomes, logs and metrics.
+  nonisolated func hash(of account: Account) -> AccountHash
+
+  /// Waits for what is under way, and closes.
+  func close() async
+}

@@ -1,0 +1,40 @@
+/// Why the store cannot be opened, read or written.
+package struct AccountStoreError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What happened, from a closed list: the label of a metric and the key of a log line.
+  package enum Code: String, Sendable, CaseIterable {
+    /// It cannot be reached or is locked at the moment.
+    case unavailable
+    /// The disk is full.
+    case full
+    /// Nobody knows whether the write has happened.
+    case uncertain
+    /// There is no schema, or an older one: `siwa store migrate` makes it.
+    case notMigrated = "not-migrated"
+    /// A later version of the programs has written it.
+    case newerVersion = "newer-version"
+    /// The master key is not the one that it was made with.
+    case wrongMasterKey = "wrong-master-key"
+    /// What is sealed does not open: it was changed, or moved from another row.
+    case sealBroken = "seal-broken"
+    /// The file or a row is damaged.
+    case damaged
+    /// It was closed.
+    case closed
+    /// The database failed in another way.
+    case failed
+  }
+
+  /// What happened.
+  package let code: Code
+  /// More about it; no personal data.
+  package let detail: String
+
+  /// An error with the database's words.
+  package init(_ code: Code, _ detail: String) { (self.code, self.detail) = (code, detail) }
+
+  /// Whether the same call can succeed later.
+  package var isTransient: Bool { code == .unavailable || code == .full || code == .uncertain }
+
+  /// Says what is wrong with the store.
+  package var description: String { "the account store: \(detail)" }
+}

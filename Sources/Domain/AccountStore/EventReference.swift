@@ -1,0 +1,67 @@
+package import AccountEvents
+
+/// What the store has to know of an event to say whether it still counts.
+package struct EventReference: Sendable, Hashable {
+  /// Its id, which the ledger remembers.
+  package let id: EventID
+  /// Whom it happened to.
+  package let account: Account
+  /// When it happened.
+  package let occurredAt: Timestamp
+  /// Where it stood on Kafka.
+  package let origin: EventOrigin
+  /// What it outweighs, for the consumer in question.
+  package let weight: EventWeight
+  /// What else makes it void, for the consumer in question.
+  package let yieldsTo: Set<Precedence>
+
+  /// What beside a weightier event may have made an event void.
+  package enum Precedence: Sendable, Hashable {
+    /// A sign-in after it happened: it speaks of an authorization that is over.
+    case signIn
+    /// An erasure: of everything until then, and where the Apple Account itself is gone, of everything after it too, up
+    /// to the next sign-in.
+    case erasure
+  }
+
+  /// A reference from its parts.
+  package init(
+    id: EventID, account: Account, occurredAt: Timestamp, origin: EventOrigin, weight: EventWeight,
+    yieldsTo: Set<Precedence>
+  ) {
+    (self.id, self.account, self.occurredAt, self.origin) = (id, account, occurredAt, origin)
+    (self.weight, self.yieldsTo) = (weight, yieldsTo)
+  }
+}
+
+/// Where an event stood on Kafka when it was processed.
+package struct EventOrigin: Sendable, Hashable {
+  /// The topic: that of the account events, or a consumer's own for retried dead letters.
+  package let topic: String
+  /// The partition.
+  package let partition: Int32
+  /// The offset.
+  package let offset: Int64
+
+  /// A place in a topic.
+  package init(topic: String, partition: Int32, offset: Int64) {
+    (self.topic, self.partition, self.offset) = (topic, partition, offset)
+  }
+}
+
+/// How an event compares with others of its account, for one consumer.
+///
+/// An event is void once one of at least its severity was applied that happened later; of two that happened in the same
+/// millisecond, the one with the higher `tie` counts, so that both orders of arrival end alike.
+package struct EventWeight: Sendable, Hashable {
+  /// How much its effect takes away: a deletion covers what a withdrawn consent does, and not the reverse.
+  package let severity: Int
+  /// Decides between events of the same millisecond.
+  package let tie: Int
+
+  /// A weight; both from 0 to 100.
+  package init(severity: Int, tie: Int) {
+    precondition(0...100 ~= severity && 0...100 ~= tie)
+    (self.severity, self.tie) = (severity, tie)
+  }
+}

@@ -1,0 +1,86 @@
+package import AccountEvents
+
+/// What a consumer has decided about an event, to be written at once.
+package struct Settlement: Sendable {
+  /// The event.
+  package let event: EventReference
+  /// Whose decision it is.
+  package let consumer: ConsumerName
+  /// What was done, in a word of the consumer's closed list, such as `tokens-revoked` or `no-token`.
+  package let outcome: String
+  /// What changes in the store.
+  package let changes: [StoreChange]
+  /// What is to be said on Kafka afterwards.
+  package let announcements: [Announcement]
+
+  /// A decision from its parts.
+  package init(
+    of event: EventReference, by consumer: ConsumerName, outcome: String, changes: [StoreChange],
+    announcements: [Announcement]
+  ) {
+    (self.event, self.consumer, self.outcome) = (event, consumer, outcome)
+    (self.changes, self.announcements) = (changes, announcements)
+  }
+}
+
+/// A change of what is known of the event's account.
+package enum StoreChange: Sendable, Hashable {
+  /// Mail to the account is as the event says.
+  case setRelay(RelayState)
+  /// Nothing is known of mail to the account any more.
+  case removeRelay
+  /// Its tokens issued up to this time are deleted.
+  case endTokens(issuedUpTo: Timestamp)
+  /// We have revoked the authorization at Apple ourselves: the `consent-revoked` that follows is an echo.
+  case noteOwnRevocation
+  /// All that is kept of the account is deleted and its data key destroyed; the keyed hash stays as a fence, with the
+  /// event's time. `isFinal`: the Apple Account itself is gone.
+  case eraseAccount(isFinal: Bool)
+}
+
+/// A record that follows from a settlement.
+package struct Announcement: Sendable, Hashable {
+  /// Where it belongs.
+  package let topic: Topic
+  /// The record's key.
+  package let key: [UInt8]
+  /// The record's value; nil is a tombstone.
+  package let value: [UInt8]?
+  /// The record's headers.
+  package let headers: [EventRecord.Header]
+
+  /// A record to be published once the settlement is in the store.
+  package init(topic: Topic, key: [UInt8], value: [UInt8]?, headers: [EventRecord.Header]) {
+    (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
+  }
+}
+
+/// An announcement that is in the store.
+package struct NumberedAnnouncement: Sendable, Hashable {
+  /// Its number: announcements of one consumer and partition are published in the order of their numbers.
+  package let number: Int64
+  /// What is to be said.
+  package let announcement: Announcement
+
+  /// An announcement with its number.
+  package init(number: Int64, announcement: Announcement) {
+    (self.number, self.announcement) = (number, announcement)
+  }
+}
+
+/// An attempt that has failed and is to be counted.
+package struct FailedAttempt: Sendable, Hashable {
+  /// The event that could not be processed.
+  package let event: EventReference
+  /// Who tried.
+  package let consumer: ConsumerName
+  /// Why it failed, in a word of a closed list.
+  package let cause: String
+  /// When.
+  package let time: Timestamp
+
+  /// A failed attempt from its parts.
+  package init(at event: EventReference, by consumer: ConsumerName, cause: String, time: Timestamp) {
+    (self.event, self.consumer, self.cause, self.time) = (event, consumer, cause, time)
+  }
+}
