@@ -24,6 +24,18 @@ extension EventRecord {
     (self.topic, self.key, self.value, self.headers) = (.signingKeys, id, key.json, headers)
   }
 
+  /// The record of an outcome, keyed by the account's hash; the same whenever it is written anew.
+  public init(_ outcome: AccountOutcome) {
+    let key = [UInt8](outcome.account.description.utf8)
+    let headers: [Header] = [
+      .specificationVersion, Header("ce_id", "\(outcome.cause.id.text).\(outcome.name.rawValue)"),
+      Header("ce_source", "urn:siwa:\(outcome.consumer)"),
+      Header("ce_type", "com.apple.siwa.\(outcome.name.rawValue).v1"),
+      Header(name: "ce_time", value: outcome.doneAt.rfc3339), Header(name: "ce_partitionkey", value: key), .contentType,
+    ]
+    (self.topic, self.key, self.value, self.headers) = (.outcomes, key, outcome.json, headers)
+  }
+
   private init(
     topic: Topic, id: EventID, source: Header, type: Header, time: Timestamp, team: TeamID, audience: ClientID,
     subject: AppleSubject?, value: [UInt8], reason: QuarantinedEvent.Reason?, jws: [UInt8]?

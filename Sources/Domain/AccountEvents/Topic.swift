@@ -9,6 +9,10 @@ public struct Topic: Sendable, Hashable, CustomStringConvertible {
   public static let quarantine = Topic(name: "apple.account-events.quarantine.v1")
   /// Every key of Apple's that ever verified something, keyed by `kid` and compacted: old records still verify.
   public static let signingKeys = Topic(name: "apple.signing-keys.v1")
+  /// What was done about an event, by whom and when, keyed by the account's keyed hash: no personal data, kept forever.
+  public static let outcomes = Topic(name: "apple.account-outcomes.v1")
+  /// Whether mail to an account may be sent, keyed by `team/sub` and compacted; a tombstone once it was erased.
+  public static let emailRelay = Topic(name: "apple.email-relay.v1")
 
   /// The topic of that name.
   package init(name: String) { self.name = name }

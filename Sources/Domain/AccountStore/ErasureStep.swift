@@ -4,6 +4,8 @@ package import AccountEvents
 package struct ErasureStep: Sendable, Hashable {
   /// How far a target is.
   package enum State: String, Sendable, Hashable, CaseIterable {
+    /// It was counted, and its erasure has begun.
+    case begun
     /// It was erased, and looked for afterwards: nothing is there.
     case erased
     /// It is kept under a legal ground.

@@ -53,6 +53,12 @@ package struct Announcement: Sendable, Hashable {
   package init(topic: Topic, key: [UInt8], value: [UInt8]?, headers: [EventRecord.Header]) {
     (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
   }
+
+  /// What was done about an event.
+  package init(_ outcome: AccountOutcome) {
+    let record = EventRecord(outcome)
+    self.init(topic: record.topic, key: record.key ?? [], value: record.value, headers: record.headers)
+  }
 }
 
 /// An announcement that is in the store.

@@ -1,0 +1,74 @@
+/// What was done about an event: for applications that follow, and for whoever has to prove it. No personal data: the
+/// account appears as its keyed hash, and who knows the event knows whose it is.
+public struct AccountOutcome: Sendable, Hashable {
+  /// What was done.
+  public enum Name: String, Sendable, Hashable, CaseIterable {
+    /// The tokens that were held are gone; where the deletion began with us, they are revoked at Apple too.
+    case tokensRevoked = "tokens-revoked"
+    /// There was no token to end.
+    case noToken = "no-token"
+    /// Whoever holds sessions of the account's is to end them.
+    case sessionsEnded = "sessions-ended"
+    /// The targets that the operator's policy names are erased or retained, all of them.
+    case accountErased = "account-erased"
+    /// Mail to the account may be sent now, or may not any more.
+    case relayChanged = "relay-changed"
+  }
+
+  /// The event that it followed from.
+  public struct Cause: Sendable, Hashable {
+    /// The event's id.
+    public let id: EventID
+    /// What happened, as records call it: `account-delete`.
+    public let type: String
+    /// When it happened.
+    public let occurredAt: Timestamp
+
+    /// A cause from its parts.
+    public init(id: EventID, type: String, occurredAt: Timestamp) {
+      (self.id, self.type, self.occurredAt) = (id, type, occurredAt)
+    }
+
+    /// The event as a cause.
+    public init(_ event: AccountEvent) {
+      self.init(id: event.id, type: event.kind.name, occurredAt: event.occurredAt)
+    }
+  }
+
+  /// What became of one target of an erasure.
+  public struct Target: Sendable, Hashable {
+    /// The target as the operator named it.
+    public let name: String
+    /// `erased` or `retained`.
+    public let state: String
+    /// How many rows or records there were, how many were erased, and how many were found afterwards; nil where the
+    /// target cannot count.
+    public let before, affected, after: Int64?
+
+    /// A target's outcome from its parts.
+    public init(name: String, state: String, before: Int64?, affected: Int64?, after: Int64?) {
+      (self.name, self.state, self.before, self.affected, self.after) = (name, state, before, affected, after)
+    }
+  }
+
+  /// The account.
+  public let account: AccountHash
+  /// What was done.
+  public let name: Name
+  /// What it followed from.
+  public let cause: Cause
+  /// Which consumer did it, such as `data-eraser`.
+  public let consumer: String
+  /// When it was done.
+  public let doneAt: Timestamp
+  /// Of an erasure: its targets in their order. Empty for everything else.
+  public let targets: [Target]
+
+  /// An outcome from its parts.
+  public init(
+    account: AccountHash, name: Name, cause: Cause, consumer: String, doneAt: Timestamp, targets: [Target] = []
+  ) {
+    (self.account, self.name, self.cause) = (account, name, cause)
+    (self.consumer, self.doneAt, self.targets) = (consumer, doneAt, targets)
+  }
+}
