@@ -41,6 +41,21 @@ enum Examples {
       json: [UInt8](json.utf8))
   }
 
+  static func outcome(
+    _ name: AccountOutcome.Name, of kind: AccountEvent.Kind, targets: [AccountOutcome.Target] = []
+  ) -> AccountOutcome {
+    AccountOutcome(
+      account: AccountHash([UInt8](0..<32))!, name: name, cause: AccountOutcome.Cause(event(kind)),
+      consumer: "data-eraser", doneAt: issuedAt, targets: targets)
+  }
+
+  static let erased = outcome(
+    .accountErased, of: .accountDelete,
+    targets: [
+      AccountOutcome.Target(name: "shop", state: "erased", before: 12, affected: 12, after: 0),
+      AccountOutcome.Target(name: "invoices", state: "retained", before: nil, affected: nil, after: nil),
+    ])
+
   /// The records by the name of the file in `Golden/`.
   static let golden: [(name: String, record: EventRecord)] =
     kinds.map { ($0.name, EventRecord(event($0), jws: $0 == .accountDeletionRequested ? nil : jws)) } + [
@@ -59,5 +74,7 @@ enum Examples {
             json: #"{"iss":"https://appleid.apple.com","jti":"S25cB0PbHs6y97gYYmgydQ","events":7}"#), jws: jws)
       ),
       ("signing-key", EventRecord(signingKey)),
+      ("account-erased", EventRecord(erased)),
+      ("sessions-ended", EventRecord(outcome(.sessionsEnded, of: .consentRevoked))),
     ]
 }

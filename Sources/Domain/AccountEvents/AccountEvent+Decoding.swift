@@ -7,8 +7,7 @@ extension AccountEvent {
     do throws(JSONError) {
       members = try unsafe Members(reading: value.span.bytes)
     } catch {
-      let isMember = error.code == .unexpectedKind || error.code == .notAnInteger
-      throw EventDecodingError(code: isMember ? .malformedMember : .malformedJSON, detail: error.description)
+      throw EventDecodingError(reading: error)
     }
     self.init(
       id: try members.required(members.id, "id"), team: try members.required(members.team, "team"),

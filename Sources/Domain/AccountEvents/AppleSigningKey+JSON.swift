@@ -19,8 +19,7 @@ extension AppleSigningKey {
     do throws(JSONError) {
       members = try unsafe Members(reading: value.span.bytes)
     } catch {
-      let isMember = error.code == .unexpectedKind || error.code == .notAnInteger
-      throw EventDecodingError(code: isMember ? .malformedMember : .malformedJSON, detail: error.description)
+      throw EventDecodingError(reading: error)
     }
     func require(_ isRight: Bool, _ name: String) throws(EventDecodingError) {
       guard isRight else { throw EventDecodingError(code: .malformedMember, detail: name) }

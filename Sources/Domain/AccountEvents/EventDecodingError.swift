@@ -1,3 +1,5 @@
+import JSON
+
 /// Why a record's value is no event that this version understands.
 public struct EventDecodingError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The closed list of reasons; the raw value is a metric label and a log key.
@@ -17,4 +19,12 @@ public struct EventDecodingError: Error, Sendable, Hashable, CustomStringConvert
 
   /// The code and the detail.
   public var description: String { "\(code.rawValue): \(detail)" }
+}
+
+extension EventDecodingError {
+  /// What the reader stopped at: a member of another kind, or something that is no JSON.
+  init(reading error: JSONError) {
+    let isMember = error.code == .unexpectedKind || error.code == .notAnInteger
+    self.init(code: isMember ? .malformedMember : .malformedJSON, detail: error.description)
+  }
 }

@@ -1,0 +1,42 @@
+import AccountEvents
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct OutcomeTests {
+  private func decode(_ json: String) throws(EventDecodingError) -> AccountOutcome {
+    try AccountOutcome(decoding: [UInt8](json.utf8))
+  }
+
+  @Test(arguments: [
+    ("account-erased", Examples.erased), ("sessions-ended", Examples.outcome(.sessionsEnded, of: .consentRevoked)),
+  ])
+  func readsItsGoldenRecord(_ name: String, _ outcome: AccountOutcome) throws {
+    let golden = try Repository.bytes("Tests/AccountEventsTests/Golden/\(name).record")
+    let value = try #require(golden.split(separator: UInt8(ascii: "\n")).last)
+    #expect(try AccountOutcome(decoding: [UInt8](value)) == outcome)
+  }
+
+  @Test func hasOneSpellingOfAHash() throws {
+    let hash = try #require(AccountHash([UInt8](repeating: 0xa7, count: 32)))
+    #expect(AccountHash(hash.description) == hash)
+    for text in ["", hash.description.uppercased(), String(hash.description.dropLast()), hash.description + "0"] {
+      #expect(AccountHash(text) == nil)
+    }
+  }
+
+  @Test(arguments: [
+    ("account-erased", "account-moved", EventDecodingError.Code.unknownType, "outcome"),
+    (#""account":"0"#, #""account":"g"#, .malformedMember, "account"),
+    (#""id":"S"#, #""id":" S"#, .malformedMember, "cause.id"),
+    (#""event_time":"#, #""event_time":-"#, .malformedMember, "cause.event_time"),
+    (#""name":"shop","#, "", .malformedMember, "targets.name"),
+    (#""done_at""#, #""later""#, .malformedMember, "done_at"),
+  ])
+  func saysWhichMemberIsWrong(_ old: String, _ new: String, _ code: EventDecodingError.Code, _ detail: String) throws {
+    let json = String(decoding: EventRecord(Examples.erased).value, as: UTF8.self)
+    let changed = try #require(json.firstRange(of: old).map { json.replacingCharacters(in: $0, with: new) })
+    let error = #expect(throws: EventDecodingError.self) { try decode(changed) }
+    #expect(error?.code == code && error?.detail == detail)
+  }
+}
