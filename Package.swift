@@ -74,8 +74,8 @@ let package = Package(
     room(
       "Domain", "AccountServices",
       [
-        "AccountEvents", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka",
-        "SQLite", "Telemetry",
+        "AccountEvents", "AccountStore", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient",
+        "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
       ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
@@ -97,7 +97,7 @@ let package = Package(
         "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration", "Cryptography",
         "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
         "durable-writer",
-      ]),
+      ], beside: ["Python"]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
       "AppleSimulatorTests",

@@ -14,6 +14,22 @@ public struct SHA256Digest: Sendable, Hashable, CustomStringConvertible {
     return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
+  /// A digest that was kept or sent; nil unless there are 32 bytes.
+  public init?(bytes: [UInt8]) {
+    guard bytes.count == Self.byteCount else { return nil }
+    self.bytes = bytes
+  }
+
+  /// Whether both are the same, in a time that says nothing about where they differ: for what somebody else claims to be
+  /// the right one.
+  public func matches(_ other: SHA256Digest) -> Bool {
+    unsafe bytes.withUnsafeBytes { mine in
+      unsafe other.bytes.withUnsafeBytes { theirs in
+        unsafe CRYPTO_memcmp(mine.baseAddress, theirs.baseAddress, Self.byteCount) == 0
+      }
+    }
+  }
+
   /// Takes what `fill` writes into the place for 32 bytes; `fill` says whether it could.
   init(_ fill: (UnsafeMutablePointer<UInt8>) -> Bool) {
     bytes = unsafe [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in

@@ -4,8 +4,8 @@ import CSQLite
 ///
 /// What is committed survives the process' death at any moment, and a power failure too: the file is in WAL mode with
 /// `synchronous=FULL`, so a commit returns once its pages are synced. What is deleted is overwritten. The schema is not
-/// trusted beyond what it has to be. Statements are fixed texts, which the type `StaticString` sees to: a value reaches
-/// them by being bound.
+/// trusted beyond what it has to be. Statements are fixed texts, which the type `StaticString` sees to, or an operator's
+/// own; in both a value reaches them by being bound.
 @safe public final class Database {
   /// What a connection is for.
   public enum Access: Sendable, Equatable {
@@ -14,6 +14,8 @@ import CSQLite
     /// Reads and writes. Where there is no file, one is made that only this user can read, with pages of so many bytes:
     /// a power of two from 512 to 65,536.
     case readWrite(pageSize: Int)
+    /// Reads and writes somebody else's database. The file must be there, and keeps its form: its pages, its journal.
+    case foreign
   }
 
   /// How large the log of pages that are not yet in the file becomes, as long as no reader keeps it from being reused.
@@ -29,6 +31,7 @@ import CSQLite
     let flags: Int32
     switch access {
     case .readOnly: flags = SQLITE_OPEN_READONLY
+    case .foreign: flags = SQLITE_OPEN_READWRITE
     case .readWrite:
       flags = SQLITE_OPEN_READWRITE
       try file.makeWhereMissing()
@@ -42,7 +45,7 @@ import CSQLite
     guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
     try configure(access, busyTimeout)
     // The directory's entry of the log: an earlier process may have been killed before it was synced.
-    if access != .readOnly { try file.syncDirectory() }
+    if case .readWrite = access { try file.syncDirectory() }
   }
 
   deinit {
@@ -55,6 +58,14 @@ import CSQLite
 
   /// Compiles a statement, for its owner to keep.
   public func prepare(_ sql: StaticString) throws(SQLiteError) -> Statement { try Statement(sql, in: self) }
+
+  /// Compiles a statement that an operator wrote, for its owner to keep. Each run's values belong to the parameters of
+  /// these names (`$1`), in their order; the statement need not use all of them.
+  ///
+  /// Throws where the text is not exactly one statement that fits the schema, or has another parameter.
+  public func prepare(unescaped sql: String, parameters: [String]) throws(SQLiteError) -> Statement {
+    try Statement(unescaped: sql, parameters: parameters, in: self)
+  }
 
   /// Runs `body` in a transaction that may write, and commits it. Whatever is thrown, by `body` or by the commit, nothing
   /// of it has happened.
@@ -108,6 +119,7 @@ import CSQLite
     }
     // Nothing personal in files of temporary results, nor left in pages that are free.
     try execute("PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON")
+    if access == .foreign { try execute("PRAGMA synchronous = FULL") }
     guard case .readWrite(let pageSize) = access else { return }
     // A number of ours; a pragma takes no parameters.
     try execute(text: "PRAGMA page_size = \(pageSize)")

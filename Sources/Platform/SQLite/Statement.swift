@@ -6,22 +6,58 @@ import CSQLite
 @safe public final class Statement {
   private let database: Database
   private let handle: OpaquePointer
+  /// Where each value goes, and whether it goes anywhere: 0. Nil where values go to the parameters in their order.
+  private let places: [Int32]?
 
   init(_ sql: StaticString, in database: Database) throws(SQLiteError) {
-    var handle: OpaquePointer?
     let text = unsafe UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self)
-    var rest: UnsafePointer<CChar>?
-    // Persistent: it lives long, and its memory must not come from the connection's small pool.
-    let result = unsafe sqlite3_prepare_v3(
-      database.handle, text, Int32(sql.utf8CodeUnitCount), UInt32(SQLITE_PREPARE_PERSISTENT), &handle, &rest)
-    guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: database.handle) }
-    guard let handle = unsafe handle else { preconditionFailure("no statement in \(sql)") }
-    precondition(unsafe rest == text + sql.utf8CodeUnitCount, "more than one statement in \(sql)")
-    self.database = database
+    let (compiled, length) = try unsafe Self.compile(text, sql.utf8CodeUnitCount, in: database)
+    guard let handle = unsafe compiled else { preconditionFailure("no statement in \(sql)") }
+    precondition(length == sql.utf8CodeUnitCount, "more than one statement in \(sql)")
+    (self.database, places) = (database, nil)
     unsafe self.handle = handle
   }
 
+  init(unescaped sql: String, parameters names: [String], in database: Database) throws(SQLiteError) {
+    let text = Array(sql.utf8CString)
+    let (compiled, length) = try unsafe text.withUnsafeBufferPointer { text throws(SQLiteError) in
+      guard let base = text.baseAddress else { preconditionFailure("a C string has an end") }
+      return try unsafe Self.compile(base, text.count - 1, in: database)
+    }
+    let isWhole = text[length...].allSatisfy { [0, 0x09, 0x0a, 0x0d, 0x20].contains($0) }
+    guard let handle = unsafe compiled, isWhole else {
+      unsafe sqlite3_finalize(compiled)
+      throw SQLiteError(.other, detail: "not exactly one statement")
+    }
+    let places = names.map { unsafe sqlite3_bind_parameter_index(handle, $0) }
+    guard unsafe sqlite3_bind_parameter_count(handle) == places.count(where: { $0 != 0 }) else {
+      unsafe sqlite3_finalize(handle)
+      throw SQLiteError(.other, detail: "a parameter beside \(names.joined(separator: " and "))")
+    }
+    (self.database, self.places) = (database, places)
+    unsafe self.handle = handle
+  }
+
+  /// The first statement in the text, if there is one, and where it ends.
+  private static func compile(
+    _ text: UnsafePointer<CChar>, _ count: Int, in database: Database
+  ) throws(SQLiteError) -> (OpaquePointer?, length: Int) {
+    var handle: OpaquePointer?
+    var rest: UnsafePointer<CChar>?
+    // Persistent: it lives long, and its memory must not come from the connection's small pool.
+    let result = unsafe sqlite3_prepare_v3(
+      database.handle, text, Int32(clamping: count), UInt32(SQLITE_PREPARE_PERSISTENT), &handle, &rest)
+    guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: database.handle) }
+    return unsafe (handle, rest.map { unsafe $0 - text } ?? count)
+  }
+
   deinit { unsafe sqlite3_finalize(handle) }
+
+  /// Whether running it changes nothing in the database.
+  public var isReadOnly: Bool { unsafe sqlite3_stmt_readonly(handle) != 0 }
+
+  /// How many parameters it has.
+  public var parameterCount: Int { Int(unsafe sqlite3_bind_parameter_count(handle)) }
 
   /// Runs it to its end, whatever rows it returns.
   public func run<each Value: SQLiteValue>(_ values: repeat each Value) throws(SQLiteError) {
@@ -56,10 +92,11 @@ import CSQLite
     var index: Int32 = 0
     for value in repeat each values {
       index += 1
-      try value.bind(to: unsafe Parameter(statement: handle, index: index))
+      let place = places?[Int(index) - 1] ?? index
+      if place > 0 { try value.bind(to: unsafe Parameter(statement: handle, index: place)) }
     }
     precondition(
-      unsafe index == sqlite3_bind_parameter_count(handle),
+      unsafe Int(index) == places?.count ?? Int(sqlite3_bind_parameter_count(handle)),
       "\(index) values for another number of parameters")
   }
 

@@ -1,0 +1,134 @@
+import AccountEvents
+import AccountServices
+import EventLoop
+import Glibc
+import SQLite
+import TestSupport
+import Testing
+
+/// An application's own database, and statements that its operator wrote.
+@Loop
+@Suite struct SQLiteTargetTests {
+  private let files = TemporaryDirectory()
+  private var path: String { files.path + "/shop.sqlite" }
+  private let order = ErasureOrder.sample
+
+  private nonisolated static let countUsers = "SELECT count(*) FROM user WHERE apple_sub = $1 AND apple_team = $2"
+  private nonisolated static let eraseBoth = [
+    "DELETE FROM purchase WHERE user IN (SELECT id FROM user WHERE apple_sub = $1)",
+    "DELETE FROM user WHERE apple_sub = $1 AND apple_team = $2;",
+  ]
+
+  /// Three people with two purchases each; the first one is whom the order speaks of.
+  private func makeDatabase() throws {
+    let database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .zero)
+    try database.execute(
+      """
+      CREATE TABLE user (id INTEGER PRIMARY KEY, apple_team TEXT NOT NULL, apple_sub TEXT NOT NULL, name TEXT);
+      CREATE TABLE purchase (user INTEGER NOT NULL REFERENCES user, item TEXT NOT NULL)
+      """)
+    let user = try database.prepare("INSERT INTO user (id, apple_team, apple_sub, name) VALUES (?, ?, ?, ?)")
+    let purchase = try database.prepare("INSERT INTO purchase (user, item) VALUES (?, ?)")
+    for (id, subject) in [(1, order.account.subject.text), (2, "someone-else"), (3, "' OR 1=1 --")] as [(Int64, String)]
+    {
+      try user.run(id, order.account.team.text, subject, "name-of-\(id)-which-is-long-enough-to-be-found")
+      for item in ["book", "lamp"] { try purchase.run(id, item) }
+    }
+  }
+
+  private func target(
+    count: String = countUsers, erase: [String] = eraseBoth, find: String = countUsers
+  ) -> SQLiteTarget {
+    SQLiteTarget(path: path, statements: SQLStatements(count: count, erase: erase, find: find))
+  }
+
+  private func rows() throws -> [Int64] {
+    let database = try Database(path, .readOnly, busyTimeout: .zero)
+    var counts: [Int64] = []
+    try database.prepare("SELECT count(*) FROM user UNION ALL SELECT count(*) FROM purchase").forEach {
+      row throws(SQLiteError) in counts.append(try row.value(0))
+    }
+    return counts
+  }
+
+  private func bytesOfAllFiles() throws -> String {
+    var text = ""
+    for name in ["", "-wal", "-journal"] {
+      let descriptor = unsafe open(path + name, O_RDONLY)
+      guard descriptor >= 0 else { continue }
+      var bytes = [UInt8](repeating: 0, count: 1 << 20)
+      let count = unsafe read(descriptor, &bytes, bytes.count)
+      close(descriptor)
+      text += String(decoding: bytes.prefix(max(count, 0)).map { $0 < 0x80 ? $0 : 0x3f }, as: UTF8.self)
+    }
+    return text
+  }
+
+  @Test func erasesOnePersonAndNobodyElse() async throws {
+    try makeDatabase()
+    let target = target()
+    #expect(try await target.count(order.account) == 1)
+    #expect(try bytesOfAllFiles().contains("name-of-1-"))
+    let result = try await target.erase(order)
+    #expect(result == ErasureResult(.erased, affected: 3, found: 0, detail: ""))
+    #expect(try rows() == [2, 4])
+    #expect(try !bytesOfAllFiles().contains("name-of-1-"), "what was erased is in no free page and in no log")
+    #expect(try bytesOfAllFiles().contains("name-of-2-"))
+    #expect(try await target.erase(order).affected == 0, "told again, it finds nothing and changes nothing")
+  }
+
+  @Test func takesASubjectForDataWhateverItSays() async throws {
+    try makeDatabase()
+    let subject = try #require(AppleSubject("'OR'1'='1'--"))
+    let account = Account(team: order.account.team, subject: subject)
+    let injection = ErasureOrder(
+      account: account, event: order.event, reason: "account-delete", occurredAt: order.occurredAt)
+    #expect(try await target().erase(injection).affected == 0)
+    #expect(try rows() == [3, 6])
+  }
+
+  @Test func changesNothingWhereOneStatementFails() async throws {
+    try makeDatabase()
+    // Purchases still refer to the user.
+    let target = target(erase: ["UPDATE user SET name = NULL WHERE apple_sub = $1", Self.eraseBoth[1]])
+    let error = await #expect(throws: ErasureFailure.self) { try await target.erase(order) }
+    #expect(error?.code == .refused)
+    #expect(try rows() == [3, 6])
+    #expect(try bytesOfAllFiles().contains("name-of-1-"))
+  }
+
+  @Test func isNotSatisfiedByWhatASecondLookStillFinds() async throws {
+    try makeDatabase()
+    let target = target(
+      count: "SELECT count(*) FROM purchase WHERE user IN (SELECT id FROM user WHERE apple_sub = $1)",
+      erase: [Self.eraseBoth[0]])
+    let error = await #expect(throws: ErasureFailure.self) { try await target.erase(order) }
+    #expect(error?.code == .remaining && error?.detail == "1 found after 2 were erased")
+  }
+
+  @Test(arguments: [
+    (countUsers, ["DELETE FROM user"], countUsers), (countUsers, ["DELETE FROM user WHERE apple_sub = ?"], countUsers),
+    (countUsers, ["DELETE FROM user WHERE apple_sub = $1; DELETE FROM user"], countUsers),
+    (countUsers, ["DELETE FROM users WHERE apple_sub = $1"], countUsers), (countUsers, [""], countUsers),
+    ("DELETE FROM user WHERE apple_sub = $1 RETURNING 1", eraseBoth, countUsers),
+    (countUsers, eraseBoth, "SELECT count(*) FROM user"),
+    (countUsers, eraseBoth, "SELECT name FROM user WHERE apple_sub = $3"),
+  ])
+  func refusesStatementsThatCannotBeMeant(_ count: String, _ erase: [String], _ find: String) async throws {
+    try makeDatabase()
+    let target = target(count: count, erase: erase, find: find)
+    let checked = await #expect(throws: ErasureFailure.self) { try await target.check() }
+    let erased = await #expect(throws: ErasureFailure.self) { try await target.erase(order) }
+    #expect(checked?.code == .misconfigured && erased?.code == .misconfigured)
+    #expect(try rows() == [3, 6])
+  }
+
+  @Test func findsADatabaseThatComesLater() async throws {
+    let target = target()
+    let error = await #expect(throws: ErasureFailure.self) { try await target.check() }
+    #expect(error?.code == .misconfigured)
+    #expect(unsafe access(path, F_OK) != 0, "it makes none of its own")
+    try makeDatabase()
+    #expect(try await target.erase(order).affected == 3)
+  }
+}
