@@ -32,7 +32,8 @@ package struct TeamsSettings: Configurable {
 }
 
 extension SettingType where Value == TeamID {
-  fileprivate static var teamID: SettingType {
+  /// A Team ID.
+  package static var teamID: SettingType {
     SettingType(
       "Team ID", expected: "a Team ID (ten capital letters and digits, such as A1B2C3D4E5)", placeholder: .sample,
       show: \.text, parse: { TeamID($0) })

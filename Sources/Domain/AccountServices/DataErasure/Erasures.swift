@@ -1,0 +1,111 @@
+package import AccountEvents
+package import AccountStore
+package import EventLoop
+package import Telemetry
+
+/// Brings erasures to their end: asks each target of a plan in its order, writes down what it did, and goes on later
+/// where one has failed. What is done is not done again.
+@Loop
+package final class Erasures {
+  /// A place to erase from, under the name that the operator gave it.
+  package typealias NamedTarget = (name: String, target: any ErasureTarget)
+
+  private let targets: [NamedTarget]
+  private let store: any AccountStore
+  private let metrics: ErasureMetrics
+  private let logger: Logger
+  private let now: @Sendable () -> Timestamp
+  /// Events whose last attempt has left something: visible until they are done, or another process has them.
+  private var incomplete: Set<EventID> = []
+
+  /// Erasures from these targets.
+  package init(
+    _ targets: [NamedTarget], store: any AccountStore, registry: MetricsRegistry, logger: Logger,
+    now: @escaping @Sendable () -> Timestamp
+  ) {
+    (self.targets, self.store, self.logger, self.now) = (targets, store, logger, now)
+    metrics = ErasureMetrics(registry, targets: targets.map(\.name))
+  }
+
+  /// Goes on with an erasure from the targets named in `plan`, and returns what became of each, in their order.
+  ///
+  /// A target that fails does not keep the others from erasing. Throws `.incomplete` once all have been asked and some
+  /// have failed, and what the store throws.
+  package func proceed(
+    with order: ErasureOrder, plan: [String], event: EventReference
+  ) async throws -> [ErasureStep] {
+    let known = try await store.erasureSteps(of: order.event)
+    var steps: [ErasureStep] = []
+    var failures: [String] = []
+    for (name, target) in targets where plan.contains(name) {
+      let earlier = known.first { $0.target == name }
+      if let earlier, earlier.state == .erased || earlier.state == .retained {
+        steps.append(earlier)
+        continue
+      }
+      var before = earlier?.before
+      do {
+        steps.append(try await erase(name, target, order, event, wasBegun: earlier?.state == .begun, &before))
+        metrics.erased[name]?.increment()
+      } catch let failure as ErasureFailure {
+        failures.append("\(name): \(failure.code.rawValue)")
+        metrics.count(failure.code, of: name)
+        logger.warning(
+          "an erasure target has failed",
+          ["erasure.target": .string(name), "event.id": .string(order.event.text), "cause": .describing(failure)])
+        try await store.record(
+          ErasureStep(
+            target: name, state: .failed, before: before, affected: nil, after: nil,
+            detail: failure.code.rawValue, time: now()), of: event)
+      }
+    }
+    guard failures.isEmpty else {
+      incomplete.insert(order.event)
+      metrics.incomplete.set(Double(incomplete.count))
+      throw Incomplete(failures: failures)
+    }
+    incomplete.remove(order.event)
+    metrics.incomplete.set(Double(incomplete.count))
+    return steps
+  }
+
+  /// Some targets have failed; the others are done.
+  package struct Incomplete: Error {
+    /// `target: cause` of each.
+    package let failures: [String]
+  }
+
+  /// What each target of the plan holds of the account now; nil where it cannot count. Changes nothing.
+  package func survey(
+    _ account: Account, plan: [String]
+  ) async -> [(name: String, count: Result<Int?, ErasureFailure>)] {
+    var counts: [(String, Result<Int?, ErasureFailure>)] = []
+    for (name, target) in targets where plan.contains(name) {
+      do throws(ErasureFailure) {
+        counts.append((name, .success(try await target.count(account))))
+      } catch {
+        counts.append((name, .failure(error)))
+      }
+    }
+    return counts
+  }
+
+  private func erase(
+    _ name: String, _ target: any ErasureTarget, _ order: ErasureOrder, _ event: EventReference, wasBegun: Bool,
+    _ before: inout Int?
+  ) async throws -> ErasureStep {
+    // Counted once: an attempt that was cut short may have erased already.
+    if before == nil { before = try await target.count(order.account) }
+    try await store.record(
+      ErasureStep(
+        target: name, state: .begun, before: before, affected: nil, after: nil, detail: "", time: now()), of: event)
+    let result = try await target.erase(order)
+    // Nobody knows how many an attempt has erased that was cut short.
+    let affected = wasBegun ? nil : result.affected
+    let step = ErasureStep(
+      target: name, state: result.state == .erased ? .erased : .retained, before: before, affected: affected,
+      after: result.found, detail: result.detail, time: now())
+    try await store.record(step, of: event)
+    return step
+  }
+}

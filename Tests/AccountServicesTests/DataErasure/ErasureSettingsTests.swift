@@ -1,0 +1,80 @@
+import AccountEvents
+import AccountServices
+import Configuration
+import TestSupport
+import Testing
+
+/// What an operator declares, and what cannot be meant.
+@Suite struct ErasureSettingsTests {
+  private let directory = TemporaryDirectory()
+  private let schema = ConfigurationSchema(prefix: "SIWA", defaultFile: "/nowhere").adding(
+    "siwa-data-eraser", ErasureSettings.self)
+
+  private static let targets = """
+    data-eraser:
+      targets:
+        shop:
+          sqlite: shop.sqlite
+          count: SELECT count(*) FROM user WHERE apple_sub = $1 AND apple_team = $2
+          erase:
+            - DELETE FROM purchase WHERE user IN (SELECT id FROM user WHERE apple_sub = $1)
+            - DELETE FROM user WHERE apple_sub = $1 AND apple_team = $2
+          find: SELECT count(*) FROM user WHERE apple_sub = $1
+        newsletter: { url: "https://newsletter.example.com/erasures", secret: whsec }
+        search: { topics: [search.users, search.orders], key: sub }
+        invoices: { retain: "§ 147 AO", until: 2036-12-31 }
+    """
+  private static let teams = """
+    teams:
+      A1B2C3D4E5: { erase: { consent-revoked: [newsletter] } }
+      F1B2C3D4E5: { erase: { consent-revoked: [], account-delete: [search, shop] } }
+    """
+
+  private func load(_ text: String) throws -> ErasureSettings {
+    _ = directory.write("whsec", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    return try schema.load(ErasureSettings.self, from: ConfigurationSources(file: directory.write("siwa.yaml", text)))
+      .value
+  }
+
+  @Test func readsTargetsInTheirOrderAndEachTeamsPolicy() throws {
+    let settings = try load(Self.targets + "\n" + Self.teams)
+    #expect(settings.targets.map(\.name) == ["shop", "newsletter", "search", "invoices"])
+    guard case .sqlite(let path, let statements) = settings.targets[0].target else {
+      Issue.record("the first target is another kind")
+      return
+    }
+    #expect(path == directory.path + "/shop.sqlite" && statements.erase.count == 2)
+    let first = try #require(settings.policies.first { $0.key.text == "A1B2C3D4E5" }?.value)
+    #expect(first.consentRevoked == ["newsletter"])
+    #expect(first.accountDelete == ["shop", "newsletter", "search", "invoices", "account-store"])
+    let second = try #require(settings.policies.first { $0.key.text == "F1B2C3D4E5" }?.value)
+    #expect(second.consentRevoked == [])
+    #expect(second.accountDelete == ["shop", "search", "account-store"], "in the order of the declaration")
+  }
+
+  @Test(arguments: [
+    ("search: {", "search: { retain: x,", "data-eraser.targets.search: expected exactly one of"),
+    ("find: SELECT", "#", "data-eraser.targets.shop.find: missing; SQL with $1 for the subject"),
+    ("key: sub", "key: email", "expected sub or team/sub, found"), ("2036-12-31", "2036-02-30", "expected a date"),
+    (", until: 2036-12-31", "", "data-eraser.targets.invoices.until: missing"),
+    ("secret: whsec }", "secret: shop.sqlite }", "the file that it names cannot be read"),
+    ("https://newsletter", "http://newsletter", "expected an https URL"),
+    ("[newsletter]", "[newsletters]", "newsletters is none of the targets: shop, newsletter, search, invoices"),
+    ("[newsletter]", "[shop, shop]", "a target stands there twice"),
+    ("{ consent-revoked: [newsletter] }", "{}", "teams.A1B2C3D4E5.erase.consent-revoked: missing; expected a list"),
+    ("    newsletter:", "    News Letter:", "expected a name of 1 to 40 small letters"),
+  ])
+  func namesWhatCannotBeMeant(_ old: String, _ new: String, _ words: String) throws {
+    let text = Self.targets + "\n" + Self.teams
+    let range = try #require(text.firstRange(of: old))
+    var changed = text
+    changed.replaceSubrange(range, with: new)
+    let error = #expect(throws: ConfigurationError.self) { try load(changed) }
+    #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+  }
+
+  @Test func wantsToBeToldWhatAWithdrawnConsentErases() throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(Self.targets) }
+    #expect(error?.description.contains("teams") == true)
+  }
+}
