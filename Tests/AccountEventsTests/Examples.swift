@@ -56,6 +56,12 @@ enum Examples {
       AccountOutcome.Target(name: "invoices", state: "retained", before: nil, affected: nil, after: nil),
     ])
 
+  static func relay(_ status: RelayState.Status, to address: RelayAddress?) -> RelayRecord {
+    RelayRecord(
+      account: Account(team: team, subject: subject),
+      state: RelayState(status: status, address: address, isPrivate: address != nil, since: issuedAt), event: jti)
+  }
+
   /// The records by the name of the file in `Golden/`.
   static let golden: [(name: String, record: EventRecord)] =
     kinds.map { ($0.name, EventRecord(event($0), jws: $0 == .accountDeletionRequested ? nil : jws)) } + [
@@ -75,6 +81,8 @@ enum Examples {
       ),
       ("signing-key", EventRecord(signingKey)),
       ("account-erased", EventRecord(erased)),
+      ("email-relay", EventRecord(relay(.disabled, to: address))),
+      ("email-relay-without-address", EventRecord(relay(.consentRevoked, to: nil))),
       ("sessions-ended", EventRecord(outcome(.sessionsEnded, of: .consentRevoked))),
     ]
 }

@@ -36,6 +36,19 @@ extension EventRecord {
     (self.topic, self.key, self.value, self.headers) = (.outcomes, key, outcome.json, headers)
   }
 
+  /// The record of a relay state, keyed by the account.
+  public init(_ relay: RelayRecord) {
+    let key = relay.account.key
+    let headers: [Header] = [
+      .specificationVersion, Header("ce_id", "\(relay.event.text).email-relay"),
+      Header("ce_source", "urn:siwa:email-relay"),
+      .emailRelay, Header("ce_subject", relay.account.subject.text),
+      Header(name: "ce_time", value: relay.state.since.rfc3339), Header(name: "ce_partitionkey", value: key),
+      Header("ce_team", relay.account.team.text), .contentType,
+    ]
+    (self.topic, self.key, self.value, self.headers) = (.emailRelay, key, relay.json, headers)
+  }
+
   private init(
     topic: Topic, id: EventID, source: Header, type: Header, time: Timestamp, team: TeamID, audience: ClientID,
     subject: AppleSubject?, value: [UInt8], reason: QuarantinedEvent.Reason?, jws: [UInt8]?
@@ -69,6 +82,7 @@ extension EventRecord.Header {
   fileprivate static let accounts = Self("ce_source", "urn:siwa:accounts")
   fileprivate static let quarantined = Self("ce_type", "com.apple.siwa.quarantined.v1")
   fileprivate static let signingKey = Self("ce_type", "com.apple.siwa.signing-key.v1")
+  fileprivate static let emailRelay = Self("ce_type", "com.apple.siwa.email-relay.v1")
   fileprivate static let emailEnabled = Self("ce_type", "com.apple.siwa.email-enabled.v1")
   fileprivate static let emailDisabled = Self("ce_type", "com.apple.siwa.email-disabled.v1")
   fileprivate static let consentRevoked = Self("ce_type", "com.apple.siwa.consent-revoked.v1")

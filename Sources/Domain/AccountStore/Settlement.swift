@@ -54,6 +54,17 @@ package struct Announcement: Sendable, Hashable {
     (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
   }
 
+  /// Whether mail to an account may be sent now.
+  package init(_ relay: RelayRecord) {
+    let record = EventRecord(relay)
+    self.init(topic: record.topic, key: relay.account.key, value: record.value, headers: record.headers)
+  }
+
+  /// A tombstone: whether mail to the account may be sent is not known any more.
+  package init(forgettingRelayOf account: Account) {
+    self.init(topic: .emailRelay, key: account.key, value: nil, headers: [])
+  }
+
   /// What was done about an event.
   package init(_ outcome: AccountOutcome) {
     let record = EventRecord(outcome)
