@@ -12,6 +12,10 @@ public struct CryptographyError: Error, Sendable, Equatable, CustomStringConvert
     case signingFailed = "signing-failed"
     /// No certificate could be made.
     case certificateFailed = "certificate-failed"
+    /// Nothing could be sealed.
+    case sealingFailed = "sealing-failed"
+    /// What should be opened was sealed with another key or for another place, or has been changed.
+    case notAuthentic = "not-authentic"
     /// The system gave no random bytes.
     case noRandomness = "no-randomness"
   }

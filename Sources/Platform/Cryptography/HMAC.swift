@@ -29,3 +29,12 @@ public struct HMAC: Sendable {
   /// The keyed hash of `message`.
   public func code(for message: [UInt8]) -> SHA256Digest { unsafe code(for: message.span.bytes) }
 }
+
+extension HMAC: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The name of the function; never the key.
+  public var description: String { "HMAC-SHA256" }
+  /// The same.
+  public var debugDescription: String { description }
+  /// Nothing: a dump must not show the key.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
