@@ -71,12 +71,28 @@ import CSQLite
   /// of it has happened.
   public func transaction<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
     // Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
-    try transaction(beginning: "BEGIN IMMEDIATE", body)
+    try transaction(beginning: "BEGIN IMMEDIATE", translating: { $0 }, noting: Self.note, body)
+  }
+
+  /// The same for a body with errors of its own: `translate` says what the database's mean among them. Where it could
+  /// not be rolled back, that is what is thrown.
+  public func transaction<Value, Failure: Error>(
+    translating translate: (SQLiteError) -> Failure, _ body: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try transaction(
+      beginning: "BEGIN IMMEDIATE", translating: translate, noting: { $0 = translate($1) }, body)
   }
 
   /// Runs `body` in a transaction in which everything is seen as of one moment.
   public func snapshot<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
-    try transaction(beginning: "BEGIN", body)
+    try transaction(beginning: "BEGIN", translating: { $0 }, noting: Self.note, body)
+  }
+
+  /// The same for a body with errors of its own.
+  public func snapshot<Value, Failure: Error>(
+    translating translate: (SQLiteError) -> Failure, _ body: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try transaction(beginning: "BEGIN", translating: translate, noting: { $0 = translate($1) }, body)
   }
 
   /// How many rows the last statement that ended has inserted, changed or deleted.
@@ -138,24 +154,25 @@ import CSQLite
     guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
   }
 
-  private func transaction<Value>(
-    beginning: StaticString, _ body: () throws(SQLiteError) -> Value
-  ) throws(SQLiteError) -> Value {
-    try execute(beginning)
-    do throws(SQLiteError) {
+  private func transaction<Value, Failure: Error>(
+    beginning: StaticString, translating translate: (SQLiteError) -> Failure,
+    noting note: (inout Failure, _ rollback: SQLiteError) -> Void, _ body: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    do throws(SQLiteError) { try execute(beginning) } catch { throw translate(error) }
+    do throws(Failure) {
       let value = try body()
-      try execute("COMMIT")
+      do throws(SQLiteError) { try execute("COMMIT") } catch { throw translate(error) }
       return value
     } catch {
       // After some failures SQLite has rolled back by itself.
       guard unsafe sqlite3_get_autocommit(handle) == 0 else { throw error }
       var error = error
-      do throws(SQLiteError) {
-        try execute("ROLLBACK")
-      } catch let second {
-        error.rollbackFailure = second.description
-      }
+      do throws(SQLiteError) { try execute("ROLLBACK") } catch let second { note(&error, second) }
       throw error
     }
+  }
+
+  private static func note(_ error: inout SQLiteError, _ rollback: SQLiteError) {
+    error.rollbackFailure = rollback.description
   }
 }

@@ -1,12 +1,10 @@
-import AccountEvents
-
 /// Headers as one blob: each name and each value after its length in four bytes, the most significant first.
 extension [EventRecord.Header] {
   /// How many bytes `packed` has.
-  var packedSize: Int { reduce(0) { $0 + 8 + $1.name.utf8.count + $1.value.count } }
+  package var packedSize: Int { reduce(0) { $0 + 8 + $1.name.utf8.count + $1.value.count } }
 
   /// The headers as one blob.
-  var packed: [UInt8] {
+  package var packed: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(packedSize)
     func append(_ part: some Collection<UInt8>) {
@@ -22,7 +20,7 @@ extension [EventRecord.Header] {
   }
 
   /// The headers in a blob; nil where it is not of this form.
-  init?(packed bytes: [UInt8]) {
+  package init?(packed bytes: [UInt8]) {
     self = []
     var rest = bytes[...]
     func next() -> ArraySlice<UInt8>? {
