@@ -70,7 +70,9 @@ let package = Package(
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),
     room(
       "Domain", "AppleID", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "JSON", "Telemetry"]),
-    room("Domain", "AccountStore", ["AccountEvents", "EventLoop"]),
+    room(
+      "Domain", "AccountStore",
+      ["AccountEvents", "Configuration", "Cryptography", "EventLoop", "SQLite"]),
     room(
       "Domain", "AccountServices",
       [
@@ -98,6 +100,13 @@ let package = Package(
         "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
         "durable-writer",
       ], beside: ["Python"]),
+      ]),
+    tests(
+      "AccountStoreTests",
+      [
+        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "SQLite", "TestSupport",
+        "durable-writer",
+      ]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
       "AppleSimulatorTests",

@@ -1,0 +1,110 @@
+package import AccountEvents
+package import EventLoop
+
+/// The store in a file of SQLite's, for the programs of one host. Its thread makes one transaction after the other;
+/// those of other processes are waited for.
+@Loop
+package final class SQLiteAccountStore: AccountStore {
+  private let keeper: SQLiteStoreKeeper
+  private nonisolated let keys: StoreKeys
+
+  private init(_ keeper: SQLiteStoreKeeper, _ keys: StoreKeys) { (self.keeper, self.keys) = (keeper, keys) }
+
+  /// Opens the store at `path`, which `siwa store migrate` has made, with the key that it was made with.
+  package static func open(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> SQLiteAccountStore {
+    let keeper = SQLiteStoreKeeper()
+    return SQLiteAccountStore(keeper, try await keeper.open(path, key))
+  }
+
+  /// How each event stands, all as of one moment.
+  package func standings(
+    of events: [EventReference], for consumer: ConsumerName
+  ) async throws(AccountStoreError) -> [EventStanding] {
+    let events = events.map { ($0, hash(of: $0.account)) }
+    return try await keeper.run { file throws(AccountStoreError) in try file.standings(of: events, for: consumer) }
+  }
+
+  /// Writes the settlements: as many as there are, the cost of a commit is the same.
+  package func settle(
+    _ settlements: [Settlement], at time: Timestamp
+  ) async throws(AccountStoreError) -> [SettledOutcome] {
+    guard !settlements.isEmpty else { return [] }
+    let settlements = settlements.map { ($0, hash(of: $0.event.account)) }
+    return try await keeper.run { file throws(AccountStoreError) in try file.settle(settlements, at: time) }
+  }
+
+  /// Counts one more attempt.
+  package func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {
+    try await keeper.run { file throws(AccountStoreError) in try file.count(attempt) }
+  }
+
+  /// The announcements that wait.
+  package func announcements(
+    of consumer: ConsumerName, partition: Int32, limit: Int
+  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
+    try await keeper.run { file throws(AccountStoreError) in
+      try file.announcements(of: consumer, partition: partition, limit: limit)
+    }
+  }
+
+  /// Forgets announcements.
+  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) {
+    guard !numbers.isEmpty else { return }
+    try await keeper.run { file throws(AccountStoreError) in try file.forget(numbers) }
+  }
+
+  /// Adds a sign-in with its tokens; the same again changes nothing.
+  package func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken]
+  ) async throws(AccountStoreError) {
+    let hash = hash(of: account)
+    try await keeper.run { file throws(AccountStoreError) in try file.recordSignIn(account, hash, at: time, tokens) }
+  }
+
+  /// The account's tokens, opened.
+  package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
+    let hash = hash(of: account)
+    return try await keeper.run { file throws(AccountStoreError) in try file.tokens(of: hash) }
+  }
+
+  /// What is known of mail to each account, all as of one moment.
+  package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
+    let hashes = accounts.map { hash(of: $0) }
+    return try await keeper.run { file throws(AccountStoreError) in try file.relayStates(of: hashes) }
+  }
+
+  /// The steps of an erasure.
+  package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
+    try await keeper.run { file throws(AccountStoreError) in try file.erasureSteps(of: event) }
+  }
+
+  /// Records a step of an erasure.
+  package func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
+    let hash = hash(of: event.account)
+    try await keeper.run { file throws(AccountStoreError) in try file.record(step, of: event.id, hash) }
+  }
+
+  /// Reads, and takes the lock for writing.
+  package func check() async throws(AccountStoreError) {
+    try await keeper.run { file throws(AccountStoreError) in try file.check() }
+  }
+
+  /// The hash under the store's own key.
+  package nonisolated func hash(of account: Account) -> AccountHash { keys.hash(of: account) }
+
+  /// Closes the file once what was begun is done.
+  package func close() async { await keeper.close() }
+}
+
+extension SQLiteAccountStore {
+  /// Makes the store at `path`, or brings it to this program's version. Returns the version that it had: 0 where there
+  /// was nothing.
+  package static func migrate(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> Int {
+    let thread = BlockingThread(named: "account-store")
+    defer { thread.close() }
+    let result = await thread.run {
+      Result { () throws(AccountStoreError) in Int(try SQLiteStoreFile.migrate(path, key)) }
+    }
+    return try result.get()
+  }
+}

@@ -1,0 +1,130 @@
+import AccountEvents
+import Cryptography
+import SQLite
+
+/// The rows of accounts, their tokens, and what erasures have left of them.
+final class SQLiteAccounts {
+  private let keys: StoreKeys
+  private let key: Statement
+  private let insertion: Statement
+  private let signIn: Statement
+  private let tokenInsertion: Statement
+  private let tokenReading: Statement
+  private let tokenRemoval: Statement
+  private let ownRevocation: Statement
+  private let removal: Statement
+  private let fence: Statement
+  private let fenceReading: Statement
+
+  init(_ database: Database, _ keys: StoreKeys) throws(SQLiteError) {
+    self.keys = keys
+    key = try database.prepare("SELECT data_key, master_key_id FROM account WHERE hash = ?")
+    insertion = try database.prepare(
+      "INSERT INTO account (hash, team, subject, master_key_id, data_key) VALUES (?, ?, ?, ?, ?)")
+    signIn = try database.prepare(
+      "UPDATE account SET signed_in_at = max(coalesce(signed_in_at, ?2), ?2) WHERE hash = ?1")
+    tokenInsertion = try database.prepare(
+      """
+      INSERT INTO token (hash, fingerprint, kind, client, issued_at, value) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET issued_at = max(issued_at, excluded.issued_at)
+      """)
+    tokenReading = try database.prepare(
+      "SELECT kind, client, issued_at, value FROM token WHERE hash = ? ORDER BY issued_at, number")
+    tokenRemoval = try database.prepare("DELETE FROM token WHERE hash = ? AND issued_at <= ?")
+    ownRevocation = try database.prepare("UPDATE account SET own_revocation_at = ? WHERE hash = ?")
+    removal = try database.prepare("DELETE FROM account WHERE hash = ? RETURNING signed_in_at")
+    fence = try database.prepare(
+      """
+      INSERT INTO erasure (hash, at, is_final, signed_in_at) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET at = excluded.at, is_final = excluded.is_final, signed_in_at = excluded.signed_in_at
+      """)
+    fenceReading = try database.prepare("SELECT at, is_final, signed_in_at FROM erasure WHERE hash = ?")
+  }
+
+  /// The account's data key; nil where nothing is kept of it.
+  func dataKey(of hash: AccountHash) throws(AccountStoreError) -> AES256GCM? {
+    let wrapped = try AccountStoreError.translating { () throws(SQLiteError) in
+      try key.first(hash.bytes) { row throws(SQLiteError) in
+        (key: try row.value(0, as: [UInt8].self), master: try row.value(1, as: String.self))
+      }
+    }
+    guard let wrapped else { return nil }
+    return try keys.dataKey(of: hash, wrapped.key, masterKeyID: wrapped.master)
+  }
+
+  /// The account's data key, with a row for the account where there was none.
+  func makeDataKey(of account: Account, _ hash: AccountHash) throws(AccountStoreError) -> AES256GCM {
+    if let key = try dataKey(of: hash) { return key }
+    let (cipher, wrapped) = try keys.makeDataKey(of: hash)
+    let subject = try cipher.seal(Array(account.subject.text.utf8), for: .subject(of: hash))
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try insertion.run(hash.bytes, account.team.text, subject, keys.master.id, wrapped)
+    }
+    return cipher
+  }
+
+  /// Adds a sign-in with its tokens.
+  func recordSignIn(
+    _ account: Account, _ hash: AccountHash, at time: Timestamp, _ tokens: [NewToken]
+  ) throws(AccountStoreError) {
+    let key = try makeDataKey(of: account, hash)
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try signIn.run(hash.bytes, time.milliseconds)
+    }
+    for token in tokens {
+      let value = try key.seal(Array(token.value.text.utf8), for: .token(of: hash, token.kind, token.client))
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try tokenInsertion.run(
+          hash.bytes, keys.fingerprint(of: token.value), token.kind.rawValue, token.client.text, time.milliseconds,
+          value)
+      }
+    }
+  }
+
+  /// The account's tokens, oldest first.
+  func tokens(of hash: AccountHash) throws(AccountStoreError) -> [StoredToken] {
+    guard let key = try dataKey(of: hash) else { return [] }
+    var rows: [(kind: NewToken.Kind, client: ClientID, time: Timestamp, value: [UInt8])] = []
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try tokenReading.forEach(hash.bytes) { row throws(SQLiteError) in
+        guard let client = ClientID(try row.value(1)) else { throw .malformed("a token's client") }
+        rows.append((try row.choice(0), client, try row.time(2), try row.value(3)))
+      }
+    }
+    var tokens: [StoredToken] = []
+    for row in rows {
+      let text = try key.open(row.value, from: .token(of: hash, row.kind, row.client))
+      guard let value = String(validating: text, as: UTF8.self).flatMap(SecretToken.init) else {
+        throw AccountStoreError(.damaged, "a token: not of the form in which it was written")
+      }
+      tokens.append(
+        StoredToken(NewToken(kind: row.kind, client: row.client, value: value), issuedAt: row.time))
+    }
+    return tokens
+  }
+
+  /// Deletes tokens.
+  func endTokens(of hash: AccountHash, issuedUpTo time: Timestamp) throws(SQLiteError) {
+    try tokenRemoval.run(hash.bytes, time.milliseconds)
+  }
+
+  /// Writes down that the authorization was revoked by ourselves.
+  func noteOwnRevocation(_ hash: AccountHash, at time: Timestamp) throws(SQLiteError) {
+    try ownRevocation.run(time.milliseconds, hash.bytes)
+  }
+
+  /// Deletes all that is kept of the account, and leaves the fence.
+  func erase(_ hash: AccountHash, _ erasure: ErasureFence) throws(SQLiteError) {
+    let known = try fenceReading.first(hash.bytes) { row throws(SQLiteError) in
+      (
+        fence: ErasureFence(at: try row.time(0), isFinal: try row.value(1, as: Int64.self) == 1),
+        signedInAt: try row.timeIfPresent(2)
+      )
+    }
+    // One row at most; it may have no sign-in.
+    let signIn = try removal.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) } ?? nil
+    let signedInAt = [known?.signedInAt, signIn].compactMap(\.self).max()
+    let merged = known?.fence.merged(with: erasure, signedInAt: signedInAt) ?? erasure
+    try fence.run(hash.bytes, merged.at.milliseconds, merged.isFinal ? 1 as Int64 : 0, signedInAt?.milliseconds)
+  }
+}

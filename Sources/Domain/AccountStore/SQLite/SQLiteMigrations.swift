@@ -1,0 +1,133 @@
+import SQLite
+
+/// The form of the database, as the steps that lead to it. A step that was ever released is never changed: a new form
+/// gets a new step.
+enum SQLiteMigrations {
+  /// Marks the file as one of ours: `siwa` in ASCII.
+  static let applicationID: Int64 = 0x7369_7761
+
+  /// The steps, in their order: the first makes version 1.
+  static let steps: [StaticString] = [first]
+
+  /// The version that this program reads and writes.
+  static var version: Int64 { Int64(steps.count) }
+
+  /// The version of the database; nil where it is not one of ours, 0 where nothing is in it.
+  static func version(of database: Database) throws(SQLiteError) -> Int64? {
+    let application: Int64? = try database.prepare("PRAGMA application_id").first { row throws(SQLiteError) in
+      try row.value(0)
+    }
+    if application == applicationID {
+      return try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in try row.value(0) }
+    }
+    let tables: Int64? = try database.prepare("SELECT count(*) FROM sqlite_schema").first { row throws(SQLiteError) in
+      try row.value(0)
+    }
+    return application == 0 && tables == 0 ? 0 : nil
+  }
+
+  /// All times are in milliseconds since 1970. A `hash` stands for an account (HMAC-SHA256 under `hash_key`); what is
+  /// sealed is nonce, ciphertext and tag of AES-256-GCM.
+  private static let first: StaticString = """
+    PRAGMA application_id = 1936291681;
+    PRAGMA user_version = 1;
+
+    CREATE TABLE store_key (
+      number INTEGER PRIMARY KEY CHECK (number = 1),
+      master_key_id TEXT NOT NULL,
+      hash_key BLOB NOT NULL,
+      announcement_key BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE account (
+      hash BLOB NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
+      team TEXT NOT NULL,
+      subject BLOB NOT NULL,
+      master_key_id TEXT NOT NULL,
+      data_key BLOB NOT NULL,
+      signed_in_at INTEGER,
+      own_revocation_at INTEGER
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE token (
+      number INTEGER PRIMARY KEY,
+      hash BLOB NOT NULL REFERENCES account ON DELETE CASCADE,
+      fingerprint BLOB NOT NULL CHECK (length(fingerprint) = 32),
+      kind TEXT NOT NULL CHECK (kind IN ('refresh', 'access')),
+      client TEXT NOT NULL,
+      issued_at INTEGER NOT NULL,
+      value BLOB NOT NULL,
+      UNIQUE (hash, client, kind, fingerprint)
+    ) STRICT;
+
+    CREATE TABLE relay (
+      hash BLOB NOT NULL PRIMARY KEY REFERENCES account ON DELETE CASCADE,
+      status TEXT NOT NULL CHECK (status IN ('enabled', 'disabled', 'consent-revoked')),
+      since INTEGER NOT NULL,
+      is_private INTEGER NOT NULL CHECK (is_private IN (0, 1)),
+      address BLOB
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE ledger (
+      consumer TEXT NOT NULL,
+      event_id TEXT NOT NULL,
+      hash BLOB NOT NULL CHECK (length(hash) = 32),
+      outcome TEXT NOT NULL,
+      at INTEGER NOT NULL,
+      topic TEXT NOT NULL,
+      partition INTEGER NOT NULL,
+      "offset" INTEGER NOT NULL,
+      PRIMARY KEY (consumer, event_id)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE fence (
+      consumer TEXT NOT NULL,
+      hash BLOB NOT NULL CHECK (length(hash) = 32),
+      severity INTEGER NOT NULL,
+      at INTEGER NOT NULL,
+      tie INTEGER NOT NULL,
+      PRIMARY KEY (consumer, hash, severity)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE erasure (
+      hash BLOB NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
+      at INTEGER NOT NULL,
+      is_final INTEGER NOT NULL CHECK (is_final IN (0, 1)),
+      signed_in_at INTEGER
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE attempt (
+      consumer TEXT NOT NULL,
+      event_id TEXT NOT NULL,
+      count INTEGER NOT NULL CHECK (count > 0),
+      first_at INTEGER NOT NULL,
+      last_at INTEGER NOT NULL,
+      cause TEXT NOT NULL,
+      PRIMARY KEY (consumer, event_id)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE announcement (
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      consumer TEXT NOT NULL,
+      partition INTEGER NOT NULL,
+      topic TEXT NOT NULL,
+      record BLOB NOT NULL
+    ) STRICT;
+
+    CREATE INDEX announcement_by_partition ON announcement (consumer, partition, number);
+
+    CREATE TABLE erasure_step (
+      number INTEGER PRIMARY KEY,
+      event_id TEXT NOT NULL,
+      target TEXT NOT NULL,
+      hash BLOB NOT NULL CHECK (length(hash) = 32),
+      state TEXT NOT NULL CHECK (state IN ('erased', 'retained', 'failed')),
+      before INTEGER,
+      affected INTEGER,
+      after INTEGER,
+      detail TEXT NOT NULL,
+      at INTEGER NOT NULL,
+      UNIQUE (event_id, target)
+    ) STRICT;
+    """
+}

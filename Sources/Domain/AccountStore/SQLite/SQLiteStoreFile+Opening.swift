@@ -1,0 +1,80 @@
+import EventLoop
+import Glibc
+import SQLite
+
+extension SQLiteStoreFile {
+  /// Opens the file at `path`, which must be there.
+  static func open(_ path: String) throws(AccountStoreError) -> Database {
+    guard unsafe access(path, F_OK) == 0 else {
+      let cause = SystemError.current
+      throw cause.code == ENOENT
+        ? AccountStoreError(.notMigrated, "there is none at \(path); `siwa store migrate` makes it")
+        : AccountStoreError(.unavailable, "\(path): \(cause)")
+    }
+    return try AccountStoreError.translating { () throws(SQLiteError) in
+      try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
+    }
+  }
+
+  /// Throws unless the database is of the version that this program knows.
+  static func expectVersion(of database: Database) throws(AccountStoreError) {
+    let found = try knownVersion(of: database)
+    guard found == SQLiteMigrations.version else {
+      throw AccountStoreError(
+        .notMigrated,
+        "it is of version \(found), and this program needs \(SQLiteMigrations.version); run `siwa store migrate`")
+    }
+  }
+
+  /// The version of the database; throws where it is a later one, or no store.
+  static func knownVersion(of database: Database) throws(AccountStoreError) -> Int64 {
+    let found = try AccountStoreError.translating { () throws(SQLiteError) in
+      try SQLiteMigrations.version(of: database)
+    }
+    guard let found else { throw AccountStoreError(.damaged, "the file is a database of something else") }
+    guard found <= SQLiteMigrations.version else {
+      throw AccountStoreError(
+        .newerVersion, "it is of version \(found), and this program knows \(SQLiteMigrations.version) at most")
+    }
+    return found
+  }
+
+  /// The store's own keys.
+  static func readKeys(of database: Database, _ master: MasterKey) throws(AccountStoreError) -> StoreKeys {
+    let wrapped = try AccountStoreError.translating { () throws(SQLiteError) in
+      try database.prepare("SELECT master_key_id, hash_key, announcement_key FROM store_key").first {
+        row throws(SQLiteError) in
+        StoreKeys.Wrapped(
+          masterKeyID: try row.value(0), hashKey: try row.value(1), announcementKey: try row.value(2))
+      }
+    }
+    guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
+    return try StoreKeys(wrapped, with: master)
+  }
+
+  /// Makes the database at `path` or brings it to this program's version; returns the version that it had. All of it in
+  /// one transaction.
+  static func migrate(_ path: String, _ master: MasterKey) throws(AccountStoreError) -> Int64 {
+    let database = try AccountStoreError.translating { () throws(SQLiteError) in
+      try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
+    }
+    return try database.transaction(translating: AccountStoreError.init(committing:)) {
+      () throws(AccountStoreError) in
+      let version = try knownVersion(of: database)
+      // Another key would be told of only when it is too late.
+      if version > 0 { _ = try readKeys(of: database, master) }
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        for step in SQLiteMigrations.steps[Int(version)...] { try database.execute(step) }
+      }
+      if version == 0 {
+        let keys = try StoreKeys.make(for: master)
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try database.prepare(
+            "INSERT INTO store_key (number, master_key_id, hash_key, announcement_key) VALUES (1, ?, ?, ?)"
+          ).run(keys.masterKeyID, keys.hashKey, keys.announcementKey)
+        }
+      }
+      return version
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import AccountEvents
+import SQLite
+
+/// The store's database. Its calls block: they are made on the store's thread.
+final class SQLiteStoreFile {
+  /// Several programs write: each waits so long for the others' transactions, which take a few milliseconds.
+  static let busyTimeout = Duration.seconds(20)
+  static let pageSize = 4096
+
+  let database: Database
+  let keys: StoreKeys
+  private let ledger: SQLiteLedger
+  private let accounts: SQLiteAccounts
+  private let relays: SQLiteRelays
+  private let announcements: SQLiteAnnouncements
+  private let erasures: SQLiteErasures
+  /// Whether the log may still hold pages with what was erased.
+  private var remembersErased = false
+
+  /// Opens the database at `path`, which must have this program's version, with the key that it was made with.
+  init(_ path: String, _ master: MasterKey) throws(AccountStoreError) {
+    database = try Self.open(path)
+    try Self.expectVersion(of: database)
+    keys = try Self.readKeys(of: database, master)
+    let (database, keys) = (database, keys)
+    (ledger, accounts, announcements, erasures) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try SQLiteLedger(database), try SQLiteAccounts(database, keys),
+        try SQLiteAnnouncements(database, keys.announcements), try SQLiteErasures(database)
+      )
+    }
+    let accounts = accounts
+    relays = try AccountStoreError.translating { () throws(SQLiteError) in try SQLiteRelays(database, accounts) }
+  }
+
+  /// How each event stands.
+  func standings(
+    of events: [(EventReference, AccountHash)], for consumer: ConsumerName
+  ) throws(AccountStoreError) -> [EventStanding] {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try database.snapshot { () throws(SQLiteError) in
+        var standings: [EventStanding] = []
+        for (event, hash) in events {
+          standings.append(try ledger.facts(of: event, hash, for: consumer).standing(of: event))
+        }
+        return standings
+      }
+    }
+  }
+
+  /// Judges and writes each settlement, in one transaction.
+  func settle(
+    _ settlements: [(Settlement, AccountHash)], at time: Timestamp
+  ) throws(AccountStoreError) -> [SettledOutcome] {
+    var erases = false
+    let outcomes = try write { () throws(AccountStoreError) in
+      var outcomes: [SettledOutcome] = []
+      outcomes.reserveCapacity(settlements.count)
+      var number = try announcements.lastNumber()
+      for (settlement, hash) in settlements {
+        let facts = try AccountStoreError.translating { () throws(SQLiteError) in
+          try ledger.facts(of: settlement.event, hash, for: settlement.consumer)
+        }
+        let standing = facts.standing(of: settlement.event)
+        if standing == .settled {
+          outcomes.append(.repeated)
+          continue
+        }
+        var outcome = settlement.outcome
+        if case .superseded(let cause) = standing {
+          outcome = "superseded:\(cause.rawValue)"
+          outcomes.append(.superseded(cause))
+        } else {
+          for change in settlement.changes {
+            try apply(change, settlement.event, hash, at: time)
+            if case .eraseAccount = change { erases = true }
+          }
+          try AccountStoreError.translating { () throws(SQLiteError) in
+            try ledger.raiseFence(settlement.event, hash, for: settlement.consumer)
+          }
+          var numbers: [Int64] = []
+          for announcement in settlement.announcements {
+            number += 1
+            numbers.append(number)
+            try announcements.insert(
+              announcement, number: number, of: settlement.consumer, partition: settlement.event.origin.partition)
+          }
+          outcomes.append(.applied(announcements: numbers))
+        }
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try ledger.record(settlement, hash, outcome: outcome, at: time, hadAttempts: facts.attempts > 0)
+        }
+      }
+      return outcomes
+    }
+    if erases { remembersErased = true }
+    try forgetErased()
+    return outcomes
+  }
+
+  private func apply(
+    _ change: StoreChange, _ event: EventReference, _ hash: AccountHash, at time: Timestamp
+  ) throws(AccountStoreError) {
+    if case .setRelay(let state) = change { return try relays.set(state, of: event.account, hash) }
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      switch change {
+      case .setRelay: break
+      case .removeRelay: try relays.remove(hash)
+      case .endTokens(let issuedUpTo): try accounts.endTokens(of: hash, issuedUpTo: issuedUpTo)
+      case .noteOwnRevocation: try accounts.noteOwnRevocation(hash, at: time)
+      case .eraseAccount(let isFinal):
+        try accounts.erase(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
+      }
+    }
+  }
+
+  /// Counts one more attempt.
+  func count(_ attempt: FailedAttempt) throws(AccountStoreError) -> Int {
+    try write { () throws(AccountStoreError) in
+      try AccountStoreError.translating { () throws(SQLiteError) in try ledger.count(attempt) }
+    }
+  }
+
+  /// The announcements that wait.
+  func announcements(
+    of consumer: ConsumerName, partition: Int32, limit: Int
+  ) throws(AccountStoreError) -> [NumberedAnnouncement] {
+    try announcements.read(of: consumer, partition: partition, limit: limit)
+  }
+
+  /// Forgets announcements.
+  func forget(_ numbers: [Int64]) throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        for number in numbers { try announcements.remove(number) }
+      }
+    }
+    try forgetErased()
+  }
+
+  /// Adds a sign-in.
+  func recordSignIn(
+    _ account: Account, _ hash: AccountHash, at time: Timestamp, _ tokens: [NewToken]
+  ) throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in try accounts.recordSignIn(account, hash, at: time, tokens) }
+  }
+
+  /// The account's tokens.
+  func tokens(of hash: AccountHash) throws(AccountStoreError) -> [StoredToken] {
+    try snapshot { () throws(AccountStoreError) in try accounts.tokens(of: hash) }
+  }
+
+  /// What is known of mail to each.
+  func relayStates(of hashes: [AccountHash]) throws(AccountStoreError) -> [RelayKnowledge] {
+    try snapshot { () throws(AccountStoreError) in
+      var states: [RelayKnowledge] = []
+      for hash in hashes { states.append(try relays.knowledge(of: hash)) }
+      return states
+    }
+  }
+
+  /// The steps of an erasure.
+  func erasureSteps(of event: EventID) throws(AccountStoreError) -> [ErasureStep] {
+    try AccountStoreError.translating { () throws(SQLiteError) in try erasures.steps(of: event) }
+  }
+
+  /// Records a step of an erasure.
+  func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash) throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in
+      try AccountStoreError.translating { () throws(SQLiteError) in try erasures.record(step, of: event, hash) }
+    }
+  }
+
+  /// Whether it can be read, and the lock for writing be had.
+  func check() throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in _ = try announcements.lastNumber() }
+  }
+
+  private func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
+    try database.transaction(translating: AccountStoreError.init(committing:), body)
+  }
+
+  private func snapshot<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
+    try database.snapshot(translating: AccountStoreError.init(_:), body)
+  }
+
+  /// The log keeps pages as they were before an erasure until it is begun anew. Where a reader is in the way, the next
+  /// change tries again.
+  private func forgetErased() throws(AccountStoreError) {
+    guard remembersErased else { return }
+    let isForgotten = try AccountStoreError.translating { () throws(SQLiteError) in try database.truncateLog() }
+    remembersErased = !isForgotten
+  }
+}

@@ -1,0 +1,93 @@
+import Configuration
+package import Cryptography
+import EventLoop
+
+/// The key that all other keys of a store are wrapped with. It lies in a file, apart from the store and its backups:
+/// without it nobody reads them.
+package struct MasterKey: Sendable {
+  /// Tells this key from others, and nothing about it: 16 hexadecimal digits.
+  package let id: String
+  private let cipher: AES256GCM
+
+  /// Nil unless there are 32 bytes.
+  package init?(_ bytes: [UInt8]) {
+    do throws(CryptographyError) {
+      cipher = try AES256GCM(key: bytes)
+    } catch {
+      return nil
+    }
+    id = String(SHA256.digest(of: Array("siwa master key id".utf8) + bytes).description.prefix(16))
+  }
+
+  /// Reads the key in the file at `path`: 32 bytes as base64url, in a file that nobody else can read.
+  package init(file path: String) throws(MasterKeyError) {
+    let isPrivate: Bool
+    let text: [UInt8]
+    do throws(SystemError) {
+      let file = try ReadableFile(path)
+      (isPrivate, text) = (file.isPrivate, try file.bytes(upTo: 1024))
+    } catch {
+      throw MasterKeyError("\(path) cannot be read: \(error)")
+    }
+    guard isPrivate else {
+      throw MasterKeyError("\(path) can be read by others; it must be this user's own, with mode 0600")
+    }
+    let digits = String(decoding: text.last == UInt8(ascii: "\n") ? text.dropLast() : text[...], as: UTF8.self)
+    guard let bytes = Base64URL.decode(digits), let key = MasterKey(bytes) else {
+      throw MasterKeyError("\(path) holds no master key; `siwa store create-key` makes one")
+    }
+    self = key
+  }
+
+  /// The text of a new key, for a file.
+  package static func newText() throws(CryptographyError) -> String {
+    Base64URL.encode(try SecureRandom.bytes(AES256GCM.keySize)) + "\n"
+  }
+
+  /// The key sealed for that place.
+  func wrap(_ key: [UInt8], for place: SealedPlace) throws(AccountStoreError) -> [UInt8] {
+    try cipher.seal(key, for: place)
+  }
+
+  /// A cipher with the key that was wrapped for that place.
+  func unwrap(_ wrapped: [UInt8], from place: SealedPlace) throws(AccountStoreError) -> [UInt8] {
+    try cipher.open(wrapped, from: place)
+  }
+}
+
+extension MasterKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The key's id.
+  package var description: String { "master key \(id)" }
+  /// The same.
+  package var debugDescription: String { description }
+  /// Nothing: a dump must not show the key.
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Why a file cannot be used as the master key. It never holds anything of the file's content.
+package struct MasterKeyError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The file and what is wrong with it.
+  package let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+extension AES256GCM {
+  /// Seals a value for its place.
+  func seal(_ value: [UInt8], for place: SealedPlace) throws(AccountStoreError) -> [UInt8] {
+    do throws(CryptographyError) {
+      return try seal(value, authenticating: place.bytes)
+    } catch {
+      throw AccountStoreError(.failed, "\(place.name): \(error)")
+    }
+  }
+
+  /// Opens a value of that place.
+  func open(_ sealed: [UInt8], from place: SealedPlace) throws(AccountStoreError) -> [UInt8] {
+    do throws(CryptographyError) {
+      return try open(sealed, authenticating: place.bytes)
+    } catch {
+      throw AccountStoreError(.sealBroken, "\(place.name): the seal is broken")
+    }
+  }
+}

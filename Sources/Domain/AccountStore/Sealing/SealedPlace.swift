@@ -1,0 +1,43 @@
+import AccountEvents
+
+/// Where a sealed value belongs. It is authenticated with the value, so that one which was moved does not open.
+struct SealedPlace {
+  /// What the value is; for an error's words.
+  let name: String
+  /// The name and all that tells the place from others of that name.
+  let bytes: [UInt8]
+
+  /// Each part goes in behind its length: no two places have the same bytes.
+  private init(_ name: String, _ parts: [UInt8]...) {
+    self.name = name
+    var bytes = Array(name.utf8)
+    bytes.reserveCapacity(bytes.count + parts.reduce(0) { $0 + 4 + $1.count })
+    for part in parts {
+      let count = UInt32(part.count)
+      for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }
+      bytes.append(contentsOf: part)
+    }
+    self.bytes = bytes
+  }
+
+  // Under the master key.
+  static let hashKey = SealedPlace("siwa hash key")
+  static let announcementKey = SealedPlace("siwa announcement key")
+  static func dataKey(of account: AccountHash) -> SealedPlace { SealedPlace("siwa data key", account.bytes) }
+
+  // Under the account's data key.
+  static func subject(of account: AccountHash) -> SealedPlace { SealedPlace("siwa subject", account.bytes) }
+  static func address(of account: AccountHash) -> SealedPlace { SealedPlace("siwa address", account.bytes) }
+  static func token(of account: AccountHash, _ kind: NewToken.Kind, _ client: ClientID) -> SealedPlace {
+    SealedPlace("siwa token", account.bytes, Array(kind.rawValue.utf8), Array(client.text.utf8))
+  }
+
+  // Under the announcement key.
+  static func announcement(_ number: Int64, of consumer: ConsumerName, _ partition: Int32, _ topic: Topic)
+    -> SealedPlace
+  {
+    SealedPlace(
+      "siwa announcement", Array("\(number)".utf8), Array(consumer.text.utf8), Array("\(partition)".utf8),
+      Array(topic.name.utf8))
+  }
+}

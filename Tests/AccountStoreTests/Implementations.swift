@@ -1,0 +1,42 @@
+import AccountStore
+import EventLoop
+import TestSupport
+import Testing
+
+/// A database that the contract holds for.
+struct Implementation: Sendable, CustomTestStringConvertible {
+  let testDescription: String
+  /// Makes a new, empty store.
+  let prepare: @Loop @Sendable () async throws -> PreparedStore
+
+  /// All of them: each test of the contract runs against each.
+  static let all: [Implementation] = [
+    Implementation(testDescription: "SQLite") {
+      let files = TemporaryDirectory()
+      let key = try newMasterKey()
+      _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+      return PreparedStore { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
+    }
+  ]
+}
+
+/// A store that is gone with this value.
+@Loop
+final class PreparedStore {
+  /// Opens it once more, as another program would.
+  let open: @Loop () async throws -> any AccountStore
+
+  init(open: @escaping @Loop () async throws -> any AccountStore) { self.open = open }
+
+  /// Runs `body` with a store of its own.
+  static func with<Value>(
+    _ implementation: Implementation, _ body: @Loop (any AccountStore) async throws -> Value
+  ) async throws -> Value {
+    let prepared = try await implementation.prepare()
+    let store = try await prepared.open()
+    let result: Result<Value, any Error>
+    do { result = .success(try await body(store)) } catch { result = .failure(error) }
+    await store.close()
+    return try result.get()
+  }
+}

@@ -1,0 +1,115 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Testing
+
+/// Settled once, wholly or not at all, whoever asks and how often.
+@Loop @Suite struct SettlementTests {
+  private let now = Sample.time(1000)
+
+  @Test(arguments: Implementation.all)
+  func anEventIsSettledOnceForEachConsumer(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let event = Sample.event("a", at: 1)
+      let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("a")])
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])
+      #expect(try await store.settle([settlement, settlement], at: now) == [.applied(announcements: [1]), .repeated])
+      #expect(try await store.settle([settlement], at: now) == [.repeated])
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.settled])
+      #expect(try await store.standings(of: [event], for: Sample.revoker) == [.open(attempts: 0)])
+      #expect(try await store.settle([event.settled(by: Sample.revoker)], at: now) == [.applied(announcements: [])])
+      #expect(try await store.relayStates(of: [Sample.account()]) == [.known(Sample.enabled(1))])
+      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 10).count == 1)
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func repeatingEverythingChangesNothing(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      var settlements: [Settlement] = []
+      for number in 0..<600 {
+        let account = Sample.account(number % 100)
+        let event = Sample.event("event-\(number)", of: account, at: Int64(number * 7919 % 600))
+        settlements.append(
+          event.settled(
+            .setRelay(Sample.enabled(event.occurredAt.milliseconds / 1000 - 1_800_000_000, number)),
+            announcing: [Sample.announcement("\(number)")]))
+      }
+      let outcomes = try await store.settle(settlements, at: now)
+      let accounts = (0..<100).map(Sample.account)
+      let states = try await store.relayStates(of: accounts)
+      let announcements = try await store.announcements(of: Sample.relay, partition: 0, limit: 1000)
+      #expect(announcements.count == outcomes.count { if case .applied = $0 { true } else { false } })
+      for order in [settlements, settlements.reversed()] {
+        let outcomes = try await store.settle(order, at: now)
+        #expect(outcomes.allSatisfy { $0 == .repeated })
+      }
+      #expect(try await store.relayStates(of: accounts) == states)
+      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 1000) == announcements)
+      for (number, state) in states.enumerated() {
+        let last = (0..<6).map { Int64((number + 100 * $0) * 7919 % 600) }.max() ?? 0
+        guard case .known(let known) = state else {
+          Issue.record("nothing is known")
+          continue
+        }
+        #expect(known.since == Sample.time(last))
+      }
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func announcementsAreNumberedAndForgotten(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let said = ["a", "b", "c"].map { Sample.announcement($0) } + [Sample.announcement("d", tombstone: true)]
+      let outcomes = try await store.settle(
+        [
+          Sample.event("1", at: 1).settled(announcing: Array(said[..<2])),
+          Sample.event("2", of: Sample.account(2), at: 1, partition: 5).settled(announcing: [said[2]]),
+          Sample.event("3", of: Sample.account(3), at: 1).settled(announcing: [said[3]]),
+        ], at: now)
+      #expect(
+        outcomes == [
+          .applied(announcements: [1, 2]), .applied(announcements: [3]), .applied(announcements: [4]),
+        ])
+      let waiting = try await store.announcements(of: Sample.relay, partition: 0, limit: 10)
+      #expect(waiting.map(\.number) == [1, 2, 4] && waiting.map(\.announcement) == [said[0], said[1], said[3]])
+      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 1).map(\.number) == [1])
+      #expect(try await store.announcements(of: Sample.relay, partition: 5, limit: 10).map(\.number) == [3])
+      #expect(try await store.announcements(of: Sample.revoker, partition: 0, limit: 10) == [])
+      try await store.forget(announcements: [2, 4, 99])
+      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 10).map(\.number) == [1])
+      // A number is never given twice.
+      let later = Sample.event("4", of: Sample.account(4), at: 1).settled(announcing: [said[0]])
+      #expect(try await store.settle([later], at: now) == [.applied(announcements: [5])])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func attemptsAreCountedUntilTheEventIsSettled(_ implementation: Implementation) async throws {
+    let prepared = try await implementation.prepare()
+    let event = Sample.event("a", at: 1)
+    let attempt = FailedAttempt(at: event, by: Sample.revoker, cause: "apple-unavailable", time: now)
+    var store = try await prepared.open()
+    #expect(try await store.countAttempt(attempt) == 1)
+    #expect(try await store.countAttempt(attempt) == 2)
+    await store.close()
+
+    store = try await prepared.open()
+    #expect(try await store.standings(of: [event], for: Sample.revoker) == [.open(attempts: 2)])
+    #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])
+    #expect(try await store.countAttempt(attempt) == 3)
+    #expect(try await store.settle([event.settled(by: Sample.revoker)], at: now) == [.applied(announcements: [])])
+    #expect(try await store.standings(of: [event], for: Sample.revoker) == [.settled])
+    #expect(try await store.countAttempt(attempt) == 1, "they were forgotten")
+    await store.close()
+  }
+
+  @Test(arguments: Implementation.all)
+  func aStoreThatWasClosedSaysSo(_ implementation: Implementation) async throws {
+    let store = try await implementation.prepare().open()
+    try await store.check()
+    await store.close()
+    let error = await #expect(throws: AccountStoreError.self) { try await store.check() }
+    #expect(error?.code == .closed && error?.isTransient == false)
+  }
+}
