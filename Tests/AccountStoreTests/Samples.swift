@@ -8,29 +8,36 @@ enum Sample {
   static let relay = consumer("email-relay")
   static let revoker = consumer("token-revoker")
   static let eraser = consumer("data-eraser")
-  static let client = ClientID("com.example.app")!
+  static let client = valid(ClientID("com.example.app"))
 
-  static func consumer(_ name: String) -> ConsumerName { ConsumerName(name)! }
-
-  static func account(_ number: Int = 1) -> Account {
-    Account(team: TeamID("A1B2C3D4E5")!, subject: AppleSubject("\(number).subject-of-a-person.\(number)")!)
+  static func valid<Value>(_ value: Value?) -> Value {
+    guard let value else { preconditionFailure("a sample that is not valid") }
+    return value
   }
 
-  static func address(_ number: Int = 1) -> RelayAddress { RelayAddress("\(number)-address@privaterelay.example.com")! }
+  static func consumer(_ name: String) -> ConsumerName { valid(ConsumerName(name)) }
+
+  static func account(_ number: Int = 1) -> Account {
+    Account(team: valid(TeamID("A1B2C3D4E5")), subject: valid(AppleSubject("\(number).subject-of-a-person.\(number)")))
+  }
+
+  static func address(_ number: Int = 1) -> RelayAddress {
+    valid(RelayAddress("\(number)-address@privaterelay.example.com"))
+  }
 
   static func token(_ number: Int = 1, _ kind: NewToken.Kind = .refresh) -> NewToken {
-    NewToken(kind: kind, client: client, value: SecretToken("r\(number).secret-of-a-token.\(number)")!)
+    NewToken(kind: kind, client: client, value: valid(SecretToken("r\(number).secret-of-a-token.\(number)")))
   }
 
   /// The moment so many seconds after one in 2027.
-  static func time(_ seconds: Int64) -> Timestamp { Timestamp(seconds: 1_800_000_000 + seconds)! }
+  static func time(_ seconds: Int64) -> Timestamp { valid(Timestamp(seconds: 1_800_000_000 + seconds)) }
 
   static func event(
     _ id: String, of account: Account = account(), at seconds: Int64, severity: Int = 0, tie: Int = 0,
     yieldsTo: Set<EventReference.Precedence> = [], partition: Int32 = 0
   ) -> EventReference {
     EventReference(
-      id: EventID(id)!, account: account, occurredAt: time(seconds),
+      id: valid(EventID(id)), account: account, occurredAt: time(seconds),
       origin: EventOrigin(topic: "apple.account-events.v1", partition: partition, offset: 7),
       weight: EventWeight(severity: severity, tie: tie), yieldsTo: yieldsTo)
   }
