@@ -100,7 +100,6 @@ let package = Package(
         "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
         "durable-writer",
       ], beside: ["Python"]),
-      ]),
     tests(
       "AccountStoreTests",
       [
