@@ -9,13 +9,6 @@ package import Telemetry
 package final class IngressService {
   /// Seconds that an answer "not now" asks Apple to wait.
   private static let retryAfter = 30
-  /// How often a part is asked whether it is still ready, and whether it is ready by now.
-  private static let pulse = (ready: Duration.seconds(5), notReady: Duration.milliseconds(250))
-  /// What administration may cost: a handful of small requests.
-  private static let administrationLimits = HTTPServerLimits(
-    head: 8192, fields: 64, body: 1024, connections: 64, connectionsPerAddress: 64)
-  private static let administrationDeadlines = HTTPServerDeadlines(
-    handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(10))
 
   /// Where notifications are taken, with the real port.
   package nonisolated let address: SocketAddress
@@ -23,11 +16,11 @@ package final class IngressService {
   package nonisolated let administrationAddress: SocketAddress
 
   private let server: HTTPServer
-  private let administration: HTTPServer
+  private let administration: AdministrationServer
   private let certificate: CertificateWatch
   private let keys: AppleKeys
   private let publisher: EventPublisher
-  private let readiness = Readiness()
+  private let readiness = Readiness([.keys, .kafka, .service])
   private let logger: Logger
   private var isDraining = false
   /// Says what is weak about the topics.
@@ -47,17 +40,9 @@ package final class IngressService {
         address: settings.listen, tls: settings.tls, limits: settings.limits, deadlines: settings.deadlines,
         sharesPort: settings.sharesPort)
     ) { request in await endpoint.respond(to: request) }
-    let administrator = AdministrationEndpoint(readiness: readiness, registry: registry)
-    administration = try HTTPServer(
-      HTTPServerConfiguration(
-        address: settings.admin, tls: nil, limits: Self.administrationLimits,
-        deadlines: Self.administrationDeadlines, sharesPort: false)
-    ) { request in administrator.respond(to: request) }
+    administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry)
     (address, administrationAddress) = (server.address, administration.address)
     ServerMetrics.add(server, to: registry)
-    registry.counter("siwa_log_lines_lost_total", "Log lines that the standard error did not take.") {
-      LogSink.linesLost
-    }
     certificate = CertificateWatch(server, registry: registry, logger: logger)
   }
 
@@ -71,9 +56,11 @@ package final class IngressService {
     await withDiscardingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [keys] in await keys.run() }
       group.addTask(executorPreference: Loop.executor) { [self] in
-        await watch(.keys) { keys.current.keyIDs.isEmpty ? .notReady(cause: "no keys yet") : .ready }
+        await readiness.watch(.keys, logger) { keys.current.keyIDs.isEmpty ? .notReady(cause: "no keys yet") : .ready }
       }
-      group.addTask(executorPreference: Loop.executor) { [self] in await watch(.kafka, publisher.check) }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await readiness.watch(.kafka, logger, publisher.check)
+      }
       group.addTask(executorPreference: Loop.executor) { [publisher] in await publisher.drain() }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
@@ -91,6 +78,7 @@ package final class IngressService {
   package func drain(within patience: Duration) async {
     let end = MonotonicTime.now + patience
     isDraining = true
+    readiness.isFrozen = true
     readiness[.service] = .notReady(cause: "draining")
     logger.info("ingress drains", ["http.connections": .integer(server.connectionCount)])
     await withDiscardingTaskGroup { [publisher, server] group in
@@ -103,33 +91,7 @@ package final class IngressService {
       await server.drain(within: patience)
       group.cancelAll()
     }
-    await administration.drain(within: .zero)
+    await administration.end()
     logger.info("ingress ended")
-  }
-
-  /// Asks a part again and again how it is, and logs what changes.
-  private func watch(_ part: Readiness.Part, _ ask: @Loop () async -> Readiness.State) async {
-    while true {
-      let state = await ask()
-      if isDraining { return }
-      note(part, state)
-      do {
-        try await Loop.sleep(for: state == .ready ? Self.pulse.ready : Self.pulse.notReady)
-      } catch {
-        return  // the service ends
-      }
-    }
-  }
-
-  private func note(_ part: Readiness.Part, _ state: Readiness.State) {
-    let last = readiness[part]
-    guard last != state else { return }
-    readiness[part] = state
-    let metadata: LogMetadata = ["part": .string(part.rawValue), "state": .describing(state)]
-    switch (last, state) {
-    case (_, .ready): logger.info("ready", ["part": .string(part.rawValue)])
-    case (.ready, _): logger.warning("not ready any more", metadata)
-    default: logger.info("not ready yet", metadata)
-    }
   }
 }

@@ -9,6 +9,8 @@ package final class Readiness {
     case keys
     /// The log takes records.
     case kafka
+    /// The account store can be read and written.
+    case store
     /// The service takes requests: it has started, and does not end.
     case service
   }
@@ -34,11 +36,15 @@ package final class Readiness {
     var isReady: Bool { if case .notReady = self { false } else { true } }
   }
 
+  /// Whether `watch` changes nothing any more: the service ends.
+  package var isFrozen = false
+  private let parts: [Part]
   private var states: [Part: State]
 
-  /// Nothing is ready yet.
-  package init() {
-    states = Dictionary(uniqueKeysWithValues: Part.allCases.map { ($0, .notReady(cause: "not checked yet")) })
+  /// These parts make up the service; none is ready yet.
+  package init(_ parts: [Part]) {
+    self.parts = parts
+    states = Dictionary(uniqueKeysWithValues: parts.map { ($0, .notReady(cause: "not checked yet")) })
   }
 
   /// How a part is.
@@ -51,5 +57,5 @@ package final class Readiness {
   package var isReady: Bool { states.values.allSatisfy(\.isReady) }
 
   /// A line for each part, as `/readyz` shows it.
-  package var report: String { Part.allCases.map { "\($0.rawValue): \(self[$0])\n" }.joined() }
+  package var report: String { parts.map { "\($0.rawValue): \(self[$0])\n" }.joined() }
 }

@@ -1,0 +1,37 @@
+package import EventLoop
+package import HTTPServer
+package import Telemetry
+
+/// The server of an `AdministrationEndpoint`: without TLS, and for a handful of small requests.
+@Loop
+package final class AdministrationServer {
+  private static let limits = HTTPServerLimits(
+    head: 8192, fields: 64, body: 1024, connections: 64, connectionsPerAddress: 64)
+  private static let deadlines = HTTPServerDeadlines(
+    handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(10))
+
+  /// Where it listens, with the real port.
+  package nonisolated let address: SocketAddress
+  private let server: HTTPServer
+
+  /// Binds the address. What every service counts is added to the registry.
+  package init(
+    _ address: SocketAddress, readiness: Readiness, registry: MetricsRegistry
+  ) throws(HTTPServerError) {
+    let endpoint = AdministrationEndpoint(readiness: readiness, registry: registry)
+    server = try HTTPServer(
+      HTTPServerConfiguration(
+        address: address, tls: nil, limits: Self.limits, deadlines: Self.deadlines, sharesPort: false)
+    ) { request in endpoint.respond(to: request) }
+    self.address = server.address
+    registry.counter("siwa_log_lines_lost_total", "Log lines that the standard error did not take.") {
+      LogSink.linesLost
+    }
+  }
+
+  /// Serves until `end`.
+  package func run() async { await server.run() }
+
+  /// Takes no more requests.
+  package func end() async { await server.drain(within: .zero) }
+}
