@@ -16,13 +16,7 @@ package struct EventReference: Sendable, Hashable {
   package let yieldsTo: Set<Precedence>
 
   /// What beside a weightier event may have made an event void.
-  package enum Precedence: Sendable, Hashable {
-    /// A sign-in after it happened: it speaks of an authorization that is over.
-    case signIn
-    /// An erasure: of everything until then, and where the Apple Account itself is gone, of everything after it too, up
-    /// to the next sign-in.
-    case erasure
-  }
+  package typealias Precedence = EventPrecedence
 
   /// A reference from its parts.
   package init(
@@ -32,6 +26,15 @@ package struct EventReference: Sendable, Hashable {
     (self.id, self.account, self.occurredAt, self.origin) = (id, account, occurredAt, origin)
     (self.weight, self.yieldsTo) = (weight, yieldsTo)
   }
+}
+
+/// What beside a weightier event may make an event void.
+public enum EventPrecedence: Sendable, Hashable {
+  /// A sign-in after it happened: it speaks of an authorization that is over.
+  case signIn
+  /// An erasure: of everything until then, and where the Apple Account itself is gone, of everything after it too, up
+  /// to the next sign-in.
+  case erasure
 }
 
 /// Where an event stood on Kafka when it was processed.
@@ -53,14 +56,14 @@ package struct EventOrigin: Sendable, Hashable {
 ///
 /// An event is void once one of at least its severity was applied that happened later; of two that happened in the same
 /// millisecond, the one with the higher `tie` counts, so that both orders of arrival end alike.
-package struct EventWeight: Sendable, Hashable {
+public struct EventWeight: Sendable, Hashable {
   /// How much its effect takes away: a deletion covers what a withdrawn consent does, and not the reverse.
-  package let severity: Int
+  public let severity: Int
   /// Decides between events of the same millisecond.
-  package let tie: Int
+  public let tie: Int
 
   /// A weight; both from 0 to 100.
-  package init(severity: Int, tie: Int) {
+  public init(severity: Int, tie: Int) {
     precondition(0...100 ~= severity && 0...100 ~= tie)
     (self.severity, self.tie) = (severity, tie)
   }
