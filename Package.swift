@@ -78,6 +78,7 @@ let package = Package(
       [
         "AccountEvents", "AccountStore", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient",
         "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
+        "HTTPServer", "Kafka", "SQLite", "Telemetry",
       ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
@@ -96,7 +97,8 @@ let package = Package(
     tests(
       "AccountServicesTests",
       [
-        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration", "Cryptography",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
+        "Cryptography",
         "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
         "durable-writer",
       ], beside: ["Python"]),

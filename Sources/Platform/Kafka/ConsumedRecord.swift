@@ -12,4 +12,12 @@ public struct ConsumedRecord: Sendable, Hashable {
   public let headers: [KafkaHeader]
   /// When it was made, or appended where the topic is set so: milliseconds since 1970. Nil if nobody said.
   public let timestamp: Int64?
+
+  /// A record from its parts, for whatever stands in for a topic.
+  package init(
+    topic: String, position: KafkaPosition, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], timestamp: Int64?
+  ) {
+    (self.topic, self.position, self.key, self.value) = (topic, position, key, value)
+    (self.headers, self.timestamp) = (headers, timestamp)
+  }
 }

@@ -65,7 +65,8 @@ public struct KafkaError: Error, Sendable, Equatable, CustomStringConvertible {
     case permanent
   }
 
-  init(_ code: Code, _ consequence: Consequence? = nil, detail: String) {
+  /// An error with its usual consequence, or another one.
+  package init(_ code: Code, _ consequence: Consequence? = nil, detail: String) {
     self.code = code
     self.consequence = consequence ?? code.usualConsequence
     self.detail = detail

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import Kafka
 import TestSupport
 import Testing
 
@@ -65,6 +66,10 @@ final class MemoryLog: EventLog {
     held.append((record, report))
     observer?.resume()
     observer = nil
+  }
+
+  func append(_ record: KafkaRecord, then report: @escaping Report) {
+    Issue.record("an ingress says nothing but events")
   }
 
   private func settle(_ record: EventRecord, _ report: Report) {

@@ -1,5 +1,6 @@
 package import AccountEvents
 package import EventLoop
+package import Kafka
 
 /// Where records go so that everybody downstream can read them: Kafka, or memory in tests.
 @Loop
@@ -9,6 +10,9 @@ package protocol EventLog: AnyObject, Sendable {
   ///
   /// Reports `.uncertain` when nobody can know whether it is there: whoever asked must not be told that it is.
   func append(_ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
+
+  /// Appends a record that is no event's, such as a tombstone; the same holds for it.
+  func append(_ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
   /// Asks whether records could be appended now: whether the log is there, and its topics.
   func check() async throws(EventLogError)

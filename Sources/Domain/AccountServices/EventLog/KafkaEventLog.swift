@@ -1,4 +1,5 @@
 package import AccountEvents
+import AccountStore
 package import EventLoop
 package import Kafka
 
@@ -28,10 +29,14 @@ package final class KafkaEventLog: EventLog {
 
   package func append(
     _ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) { append(KafkaRecord(record), then: report) }
+
+  package func append(
+    _ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     let producer: Producer
     do throws(EventLogError) { producer = try living() } catch { return report(.failure(error)) }
-    producer.send(KafkaRecord(record)) { [self] result in
+    producer.send(record) { [self] result in
       switch result {
       case .success(let position):
         report(.success(EventLogPosition(partition: position.partition, offset: position.offset)))
@@ -100,6 +105,15 @@ extension KafkaRecord {
     self.init(
       topic: record.topic.name, key: record.key, value: record.value,
       headers: record.headers.map { KafkaHeader($0.name, $0.value) })
+  }
+}
+
+extension KafkaRecord {
+  /// The record of an announcement.
+  init(_ announcement: Announcement) {
+    self.init(
+      topic: announcement.topic.name, key: announcement.key, value: announcement.value,
+      headers: announcement.headers.map { KafkaHeader($0.name, $0.value) })
   }
 }
 

@@ -1,0 +1,63 @@
+package import EventLoop
+
+/// Stands in front of something outside, and keeps everybody from it while it fails: after so many failures in a row
+/// nobody asks for a while, then one tries.
+///
+/// While it is open, `run` throws `ConsumerFailure.waiting`: events wait in their lanes, and no attempt is counted.
+@Loop
+package final class CircuitBreaker {
+  private let name: String
+  private let limit: Int
+  private let pace: RetryPace
+  private let clock: @Loop () -> MonotonicTime
+  private let random: @Sendable () -> Double
+  private var failures = 0
+  /// Until when nobody asks.
+  private var opensAt: MonotonicTime?
+  private var isProbing = false
+
+  /// A closed one.
+  ///
+  /// - Parameters:
+  ///   - name: The cause that those who wait are told, such as `apple-unavailable`.
+  ///   - limit: How many failures in a row open it.
+  ///   - pace: How long it stays open, longer with each attempt that fails; at least half of what the pace says.
+  package init(
+    _ name: String, opensAfter limit: Int, pace: RetryPace, clock: @escaping @Loop () -> MonotonicTime,
+    random: @escaping @Sendable () -> Double
+  ) {
+    precondition(limit > 0, "a breaker that opens before anything fails")
+    (self.name, self.limit, self.pace) = (name, limit, pace)
+    (self.clock, self.random) = (clock, random)
+  }
+
+  /// Whether nobody asks at the moment.
+  package var isOpen: Bool { opensAt.map { clock() < $0 || isProbing } ?? false }
+
+  /// Calls `body`, unless it failed too often of late. What is permanent about a single event is no failure of what is
+  /// asked; every other error is.
+  package func run<Value: Sendable>(_ body: @Loop () async throws -> Value) async throws -> Value {
+    if let opensAt {
+      let left = opensAt - clock()
+      guard left <= .zero, !isProbing else { throw ConsumerFailure.waiting(name, for: max(left, pace.first)) }
+      isProbing = true
+    }
+    let isProbe = isProbing
+    defer { if isProbe { isProbing = false } }
+    do {
+      let value = try await body()
+      (failures, opensAt) = (0, nil)
+      return value
+    } catch {
+      if let failure = error as? ConsumerFailure, failure.consequence != .transient {
+        if failure.consequence == .permanent { (failures, opensAt) = (0, nil) }
+        throw error
+      }
+      failures += 1
+      if failures >= limit {
+        opensAt = clock() + pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2)
+      }
+      throw error
+    }
+  }
+}

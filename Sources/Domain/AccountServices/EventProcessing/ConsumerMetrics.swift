@@ -1,0 +1,107 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Kafka
+import Telemetry
+
+/// What operators of a consumer watch and alarm on. README.md names these; renaming one breaks dashboards.
+@Loop
+final class ConsumerMetrics {
+  /// What became of an event.
+  enum Outcome {
+    case decided(String)
+    case superseded(Supersession)
+    case repeated, passedOver
+  }
+
+  /// So many causes have a metric of their own; all others share one. A consumer that names more than that has no closed
+  /// list of them.
+  private static let mostCauses = 64
+
+  private let consumer: String
+  private let registry: MetricsRegistry
+  private var outcomes: [String: Counter] = [:]
+  private var retries: [String: Counter] = [:]
+  private var deadLetters: [String: Counter] = [:]
+
+  nonisolated init(_ consumer: EventConsumer, _ registry: MetricsRegistry) {
+    (self.consumer, self.registry) = (consumer.name.text, registry)
+    let names = consumer.outcomes + Supersession.allCases.map(\.label) + ["repeated", "passed-over"]
+    outcomes = Dictionary(
+      names.map { name in
+        let counter = registry.counter(
+          "siwa_consumer_events_total", "Events that are done, by what was done.",
+          labels: ["consumer": consumer.name.text, "outcome": name])
+        return (name, counter)
+      }, uniquingKeysWith: { first, _ in first })
+  }
+
+  func count(_ outcome: Outcome) {
+    let label =
+      switch outcome {
+      case .decided(let name): name
+      case .superseded(let supersession): supersession.label
+      case .repeated: "repeated"
+      case .passedOver: "passed-over"
+      }
+    outcomes[label]?.increment()
+  }
+
+  func countRetry(_ cause: String) {
+    count(
+      cause, in: &retries, "siwa_consumer_retries_total", "Attempts at events that are made again, by why they failed.")
+  }
+
+  func countDeadLetter(_ cause: String) {
+    count(
+      cause, in: &deadLetters, "siwa_consumer_dead_letters_total",
+      "Events put aside, by cause. Alarm on any increase: each is an obligation.")
+  }
+
+  private func count(_ cause: String, in counters: inout [String: Counter], _ name: String, _ help: String) {
+    let cause = counters[cause] == nil && counters.count >= Self.mostCauses ? "other" : cause
+    let counter = counters[cause] ?? registry.counter(name, help, labels: ["consumer": consumer, "cause": cause])
+    counters[cause] = counter
+    counter.increment()
+  }
+
+  /// Adds what is asked for when the metrics are rendered, which happens on the loop.
+  nonisolated func observe(_ processor: EventProcessor, _ registry: MetricsRegistry) {
+    func gauge(_ name: String, _ help: String, _ value: @escaping @Loop @Sendable (EventProcessor) -> Double) {
+      registry.gauge("siwa_consumer_\(name)", help, labels: ["consumer": consumer]) { [weak processor] in
+        Loop.assumeIsolated { processor.map(value) ?? 0 }
+      }
+    }
+    gauge("lag", "Records on the topics that are not done yet, as far as is known.") { Double($0.lag) }
+    gauge("oldest_unprocessed_seconds", "How old the oldest record is that was read and is not done; 0 without one.") {
+      $0.ageOfOldest
+    }
+    gauge("in_flight", "Records that were read and are not done.") { Double($0.held) }
+    gauge("announcements_waiting", "Records that are to be said and that the log, or the store, is not done with.") {
+      Double($0.announcing.count)
+    }
+    gauge("attempts", "How often the event has failed that has failed most often and is not done.") {
+      Double($0.lanes.values.compactMap(\.passages.first?.attempts).max() ?? 0)
+    }
+  }
+}
+
+extension Supersession {
+  fileprivate var label: String { "superseded-\(rawValue)" }
+}
+
+extension EventProcessor {
+  /// How many records lie before what is done, in all partitions.
+  var lag: Int64 {
+    partitions.values.reduce(0) { sum, work in
+      guard let end = source?.knownEnd(of: work.partition), let offset = work.progress.offset else { return sum }
+      return sum + max(0, end - offset)
+    }
+  }
+
+  /// In seconds.
+  var ageOfOldest: Double {
+    guard let oldest = partitions.values.compactMap(\.progress.oldest).min() else { return 0 }
+    return Double(max(0, now().milliseconds - oldest)) / 1000
+  }
+}

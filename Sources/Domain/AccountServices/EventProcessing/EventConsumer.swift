@@ -1,0 +1,47 @@
+public import AccountEvents
+public import AccountStore
+import EventLoop
+
+/// What does something about account events, each exactly once: the part of a service that is its own.
+///
+/// `ConsumerService` does the rest. It reads the topic in the consumer's group, keeps the events of one account in their
+/// order, tries again what fails, and writes effect, ledger and fence in one transaction before Kafka is told.
+public struct EventConsumer: Sendable {
+  /// Looks at what happened and says what is to be written. It may wait for whatever lies outside, and is asked again
+  /// where it throws: with the same event, so whatever it does outside must bear being done twice.
+  public typealias Process = @Loop @Sendable (Delivery) async throws -> Decision
+  /// The same where nothing outside is needed.
+  public typealias Decide = @Loop @Sendable (Delivery) throws -> Decision
+
+  /// What it is called: its group, its rows in the ledger, its topics and its metrics bear this name.
+  public let name: ConsumerName
+  /// Every outcome that a decision of its may name.
+  public let outcomes: [String]
+  /// What an event is to it; nil where it has nothing to do with it.
+  let interest: @Sendable (AccountEvent) -> Interest?
+  let work: Work
+
+  enum Work: Sendable {
+    case outside(Process)
+    case local(Decide)
+  }
+
+  /// A consumer that does something outside of the store, such as a call to another service.
+  ///
+  /// Before `process` is called, the store is asked whether there is anything left to do.
+  public init(
+    _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
+    process: @escaping Process
+  ) {
+    (self.name, self.outcomes, self.interest, work) = (name, outcomes, interest, .outside(process))
+  }
+
+  /// A consumer whose effect lies in the store alone: `decide` only computes it, and may be called for events that turn
+  /// out to be settled. Its decisions are written in large groups.
+  public init(
+    _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
+    decide: @escaping Decide
+  ) {
+    (self.name, self.outcomes, self.interest, work) = (name, outcomes, interest, .local(decide))
+  }
+}

@@ -1,0 +1,202 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Kafka
+import Telemetry
+
+extension EventProcessor {
+  /// Writes decisions, and then asks what there is to be said. Nothing else writes announcements meanwhile, so that those
+  /// that are not ours by then are another process's.
+  func settle(_ steps: [Step]) async {
+    var decisions: [(passage: Passage, decision: Decision)] = []
+    var rereadings: [PartitionWork] = []
+    for step in steps {
+      switch step {
+      case .settle(let passage, let decision): decisions.append((passage, decision))
+      case .reread(let work): rereadings.append(work)
+      }
+    }
+    await settle(decisions)
+    for work in rereadings { await readWhatIsToBeSaid(work) }
+  }
+
+  private func settle(_ decisions: [(passage: Passage, decision: Decision)]) async {
+    if decisions.isEmpty { return }
+    let settlements = decisions.compactMap { passage, decision in
+      passage.subject.map {
+        Settlement(
+          of: $0.reference, by: consumer.name, outcome: decision.outcome, changes: decision.changes,
+          announcements: decision.announcements)
+      }
+    }
+    var refusal: AccountStoreError?
+    let outcomes = await persistently(unless: { refusal = $0 }) { () throws(AccountStoreError) in
+      try await store.settle(settlements, at: now())
+    }
+    if let outcomes {
+      for (index, outcome) in outcomes.enumerated() {
+        settled(decisions[index].passage, decisions[index].decision, outcome)
+      }
+    } else if let refusal, decisions.count == 1 {
+      fail(decisions[0].passage, ConsumerFailure.transient("store-\(refusal.code.rawValue)", detail: refusal.detail))
+    } else if refusal != nil {
+      // One of them: the others must not wait for it.
+      for decision in decisions { await settle([decision]) }
+    }
+  }
+
+  private func settled(_ passage: Passage, _ decision: Decision, _ outcome: SettledOutcome) {
+    switch outcome {
+    case .applied(let numbers) where !numbers.isEmpty:
+      metrics.count(.decided(decision.outcome))
+      announce(passage, zip(numbers, decision.announcements).map { NumberedAnnouncement(number: $0, announcement: $1) })
+    case .applied:
+      metrics.count(.decided(decision.outcome))
+      endExecution(passage)
+      finish(passage)
+      leave(passage)
+    case .repeated:
+      endExecution(passage)
+      passage.isExecuting = false
+      awaitWhatIsToBeSaid(passage)
+    case .superseded(let supersession):
+      metrics.count(.superseded(supersession))
+      endExecution(passage)
+      finish(passage)
+      leave(passage)
+    }
+  }
+
+  // MARK: What there is to be said
+
+  /// An announcement, or several, that Kafka has.
+  struct Announced {
+    let numbers: [Int64]
+    /// What is done with it; nil where a former process has settled it.
+    let passage: Passage?
+  }
+
+  /// The event was settled before, by whomever: what there is to be said of it may not have been said.
+  func awaitWhatIsToBeSaid(_ passage: Passage) {
+    metrics.count(.repeated)
+    passage.partition.settledBefore.append(passage)
+    reread(passage.partition)
+  }
+
+  /// Asks the store what there is to be said.
+  func reread(_ work: PartitionWork) {
+    if work.isRereading { return }
+    work.isRereading = true
+    settlements.add(.reread(work))
+  }
+
+  private static let mostAnnouncements = 512
+
+  private func readWhatIsToBeSaid(_ work: PartitionWork) async {
+    work.isRereading = false
+    let settledBefore = work.settledBefore
+    work.settledBefore = []
+    if work.isGone {
+      for passage in settledBefore where !passage.isDropped { leave(passage) }
+      return
+    }
+    guard
+      let announcements = await persistently({ () throws(AccountStoreError) in
+        try await store.announcements(
+          of: consumer.name, partition: work.partition.partition, limit: Self.mostAnnouncements)
+      })
+    else { return }
+    let mayBeMore = announcements.count == Self.mostAnnouncements
+    let foreign = announcements.filter { !announcing.contains($0.number) }
+    if foreign.isEmpty, !mayBeMore { return said(work, settledBefore) }
+    announcing.formUnion(foreign.map(\.number))
+    publish(foreign.map { KafkaRecord($0.announcement) }, of: work) { [self] in
+      forgettings.add(Announced(numbers: foreign.map(\.number), passage: nil))
+      if !mayBeMore { return said(work, settledBefore) }
+      work.settledBefore += settledBefore
+      agenda.after(.milliseconds(10)) { [weak self] in self?.reread(work) }
+    }
+  }
+
+  /// All is said that former processes have left.
+  private func said(_ work: PartitionWork, _ settledBefore: [Passage]) {
+    work.isRecovered = true
+    let unrecovered = work.unrecovered
+    work.unrecovered = []
+    for passage in settledBefore where !passage.isDropped {
+      finish(passage)
+      leave(passage)
+    }
+    for passage in unrecovered where !passage.isDropped { advance(passage.lane) }
+  }
+
+  private func announce(_ passage: Passage, _ announcements: [NumberedAnnouncement]) {
+    let numbers = announcements.map(\.number)
+    announcing.formUnion(numbers)
+    let work = passage.partition
+    guard !work.isGone else {
+      // Whoever has the partition finds them in the store.
+      announcing.subtract(numbers)
+      endExecution(passage)
+      return leave(passage)
+    }
+    publish(announcements.map { KafkaRecord($0.announcement) }, of: work) { [self] in
+      forgettings.add(Announced(numbers: numbers, passage: passage))
+      leave(passage)
+    }
+  }
+
+  /// Forgets what Kafka has.
+  func forget(_ batch: [Announced]) async {
+    let numbers = batch.flatMap(\.numbers)
+    let isDone: Void? = await persistently { () throws(AccountStoreError) in
+      try await store.forget(announcements: numbers)
+    }
+    guard isDone != nil else { return }
+    announcing.subtract(numbers)
+    for passage in batch.compactMap(\.passage) {
+      endExecution(passage)
+      finish(passage)
+    }
+  }
+
+  // MARK: The store's failures
+
+  /// Asks the store until it answers. Nil where nothing is done any more, or the store says that it never will: of which
+  /// `refusal` is told.
+  func persistently<Value>(
+    unless refusal: ((AccountStoreError) -> Void)? = nil, _ call: @Loop () async throws(AccountStoreError) -> Value
+  ) async -> Value? {
+    var failures = 0
+    while !isOver {
+      do throws(AccountStoreError) {
+        let value = try await call()
+        note(nil)
+        return value
+      } catch {
+        note(error)
+        if !error.isTransient, let refusal {
+          refusal(error)
+          return nil
+        }
+        failures += 1
+        await agenda.wait(Self.storePace.pause(after: failures, random: 0.5 + random() / 2))
+      }
+    }
+    return nil
+  }
+
+  private static let storePace = RetryPace(first: .milliseconds(100), longest: .seconds(5))
+
+  func note(_ error: AccountStoreError?) {
+    guard isStoreFailing != (error != nil) else { return }
+    isStoreFailing = error != nil
+    if let error {
+      logger.warning(
+        "the account store fails: events wait",
+        ["store.error": .string(error.code.rawValue), "cause": .string(error.detail)])
+    } else {
+      logger.info("the account store answers again")
+    }
+  }
+}

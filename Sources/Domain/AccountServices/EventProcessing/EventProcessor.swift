@@ -1,0 +1,245 @@
+package import AccountEvents
+package import AccountStore
+package import EventLoop
+import Kafka
+package import Telemetry
+
+/// Leads records from Kafka to their effect, each exactly once.
+///
+/// The records of an account stand in a lane; the first of each lane is under way: the store is asked how it stands, the
+/// consumer decides, the store writes the decision, what follows from it is published and forgotten, and then the record
+/// is done. The store is asked and written in groups of many lanes. What fails waits in its lane, and is tried again.
+/// A partition is committed up to its first record that is not done.
+@Loop
+package final class EventProcessor {
+  /// How many events go into one transaction of the store.
+  private static let group = 512
+  /// How long a full processor waits for room before partitions are paused.
+  static let patience = Duration.milliseconds(50)
+
+  let consumer: EventConsumer
+  let store: any AccountStore
+  let log: any EventLog
+  let bounds: ProcessingBounds
+  let agenda: Agenda
+  let random: @Sendable () -> Double
+  let now: @Sendable () -> Timestamp
+  let metrics: ConsumerMetrics
+  let logger: Logger
+  let deadLetters: Topic
+
+  var source: (any EventSource)?
+  var partitions: [TopicPartition: PartitionWork] = [:]
+  var lanes: [[UInt8]: Lane] = [:]
+  /// How many records are begun and not done, in all partitions.
+  var held = 0
+  /// Whoever waits for room, or for what is being worked on.
+  var waiting: [CheckedContinuation<Void, Never>] = []
+  /// What may be processed, oldest first.
+  var ready: [Passage] = []
+  var workers: [Int: Task<Void, Never>] = [:]
+  var lastWorker = 0
+  /// Announcements that are in our hands: published, or about to be.
+  var announcing: Set<Int64> = []
+  var isCommitPlanned = false
+  var isStoreFailing = false
+  /// Whether nothing new is begun.
+  private(set) var isEnding = false
+  /// Whether nothing at all is done any more.
+  var isOver = false
+
+  private(set) lazy var standings = Batches<Passage>(upTo: Self.group) { [unowned self] in await ask($0) }
+  private(set) lazy var settlements = Batches<Step>(upTo: Self.group) { [unowned self] in await settle($0) }
+  private(set) lazy var failures = Batches<(Passage, ConsumerFailure)>(upTo: Self.group) { [unowned self] in
+    await count($0)
+  }
+  private(set) lazy var forgettings = Batches<Announced>(upTo: Self.group) { [unowned self] in await forget($0) }
+
+  /// A processor of a consumer's events.
+  ///
+  /// - Parameters:
+  ///   - log: Where announcements and dead letters go.
+  ///   - agenda: The clock that pauses are measured with.
+  ///   - random: Numbers from 0 to 1.
+  package init(
+    _ consumer: EventConsumer, store: any AccountStore, log: any EventLog, bounds: ProcessingBounds, agenda: Agenda,
+    random: @escaping @Sendable () -> Double, now: @escaping @Sendable () -> Timestamp, registry: MetricsRegistry,
+    logger: Logger
+  ) {
+    (self.consumer, self.store, self.log, self.bounds) = (consumer, store, log, bounds)
+    (self.agenda, self.random, self.now) = (agenda, random, now)
+    (self.logger, metrics) = (logger, ConsumerMetrics(consumer, registry))
+    deadLetters = .deadLetters(of: consumer.name)
+    metrics.observe(self, registry)
+  }
+
+  // MARK: Partitions
+
+  /// These partitions are ours from now on.
+  func gain(_ gained: Set<TopicPartition>) {
+    for partition in gained {
+      let work = PartitionWork(partition)
+      partitions[partition] = work
+      if isEnding {
+        work.isLeaving = true
+        pause([work])
+      } else {
+        reread(work)
+      }
+    }
+  }
+
+  /// Nothing more is begun of these partitions; what is being worked on goes on.
+  func prepareToLose(_ leaving: Set<TopicPartition>) {
+    for partition in leaving { partitions[partition]?.isLeaving = true }
+    dropWhatWaits()
+  }
+
+  /// These partitions are not ours any more.
+  func lose(_ lost: Set<TopicPartition>) {
+    for partition in lost {
+      guard let work = partitions.removeValue(forKey: partition) else { continue }
+      work.isLeaving = true
+      work.isGone = true
+      held -= work.progress.count
+    }
+    dropWhatWaits()
+    resumeWhatHasRoom()
+    wake()
+  }
+
+  /// Begins nothing any more: what only waits is left to the next process.
+  func beginToEnd() {
+    isEnding = true
+    for work in partitions.values { work.isLeaving = true }
+    pause(Array(partitions.values))
+    dropWhatWaits()
+  }
+
+  /// How far the partitions are done, where the group does not know it yet.
+  func offsets(of some: some Sequence<PartitionWork>) -> [TopicPartition: Int64] {
+    var offsets: [TopicPartition: Int64] = [:]
+    for work in some {
+      if let offset = work.progress.offset, offset != work.committed { offsets[work.partition] = offset }
+    }
+    return offsets
+  }
+
+  /// Takes out of the lanes what only waits in partitions that go.
+  private func dropWhatWaits() {
+    for lane in Array(lanes.values) {
+      let first = lane.passages.first
+      lane.passages.removeAll { passage in
+        guard passage.partition.isLeaving, !passage.isExecuting else { return false }
+        passage.isDropped = true
+        return true
+      }
+      if let first, first.isDropped { advance(lane) }
+    }
+    ready.removeAll(where: \.isDropped)
+  }
+
+  // MARK: Records
+
+  /// Begins with records, in their order.
+  func take(_ records: [ConsumedRecord]) {
+    var full: [PartitionWork] = []
+    for record in records {
+      let offset = record.position.offset
+      guard let work = partitions[TopicPartition(record.topic, record.position.partition)], !work.isLeaving,
+        work.progress.isNew(offset)
+      else { continue }
+      work.progress.begin(offset, time: record.timestamp)
+      held += 1
+      if work.progress.count == bounds.inFlightPerPartition { full.append(work) }
+      let key = record.key ?? Array("\0\(work.partition)".utf8)
+      let lane = lanes[key] ?? Lane(key)
+      let passage = Passage(record, of: work, in: lane)
+      lane.passages.append(passage)
+      if lane.passages.count == 1 {
+        lanes[key] = lane
+        advance(lane)
+      }
+    }
+    pause(full.filter { $0.progress.count >= bounds.inFlightPerPartition })
+  }
+
+  /// Begins with the first record of a lane; goes on with the next where there is nothing to do about it.
+  func advance(_ lane: Lane) {
+    while let passage = lane.passages.first {
+      if begin(passage) == .underWay { return }
+      lane.passages.removeFirst()
+    }
+    if lanes[lane.key] === lane { lanes[lane.key] = nil }
+  }
+
+  /// The record's lane goes on.
+  func leave(_ passage: Passage) {
+    passage.isExecuting = false
+    precondition(passage.lane.passages.first === passage, "a record is under way that is not the first of its lane")
+    passage.lane.passages.removeFirst()
+    advance(passage.lane)
+  }
+
+  /// The record is done, and nothing of it is left to do after a restart.
+  func finish(_ passage: Passage) {
+    let work = passage.partition
+    if work.isGone { return }
+    work.progress.finish(passage.offset)
+    held -= 1
+    if work.isPaused, work.progress.count <= bounds.inFlightPerPartition / 2 { resumeWhatHasRoom() }
+    if held == bounds.inFlight / 2 { resumeWhatHasRoom() }
+    planCommit()
+    wake()
+  }
+
+  // MARK: Room
+
+  /// How many more records may be begun; waits for a moment while there are none.
+  func room() async -> Int {
+    if held < bounds.inFlight { return bounds.inFlight - held }
+    let end = agenda.now + Self.patience
+    agenda.after(Self.patience) { [weak self] in self?.wake() }
+    // A few at a time would be read one by one.
+    while held > bounds.inFlight * 3 / 4, agenda.now < end { await change() }
+    return bounds.inFlight - held
+  }
+
+  /// Suspends until something was done.
+  func change() async { await withCheckedContinuation { waiting.append($0) } }
+
+  func wake() {
+    if waiting.isEmpty { return }
+    let woken = waiting
+    waiting = []
+    for continuation in woken { continuation.resume() }
+  }
+
+  /// Brings no records of these partitions until there is room again.
+  func pause(_ works: [PartitionWork]) {
+    let works = works.filter { !$0.isPaused && !$0.isGone }
+    if works.isEmpty { return }
+    for work in works { work.isPaused = true }
+    tell { source throws(KafkaError) in try source.pause(Set(works.map(\.partition))) }
+  }
+
+  private func resumeWhatHasRoom() {
+    guard !isEnding, held <= bounds.inFlight / 2 else { return }
+    let works = partitions.values.filter {
+      $0.isPaused && !$0.isLeaving && $0.progress.count <= bounds.inFlightPerPartition / 2
+    }
+    if works.isEmpty { return }
+    for work in works { work.isPaused = false }
+    tell { source throws(KafkaError) in try source.resume(Set(works.map(\.partition))) }
+  }
+
+  /// A source that does not do it has lost the partitions, or ends, and says so itself.
+  private func tell(_ source: (any EventSource) throws(KafkaError) -> Void) {
+    guard let current = self.source else { return }
+    do throws(KafkaError) { try source(current) } catch {
+      logger.warning(
+        "a partition could not be paused or resumed",
+        ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
+    }
+  }
+}

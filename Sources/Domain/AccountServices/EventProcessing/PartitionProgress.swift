@@ -1,0 +1,66 @@
+/// How far a partition is done, where records are done in any order: the next process goes on at the first that is not.
+struct PartitionProgress {
+  private struct Entry {
+    let offset: Int64
+    let time: Int64?
+    var isDone = false
+  }
+
+  /// By offset; those before `head` are done, and the one at `head` is not.
+  private var entries: [Entry] = []
+  private var head = 0
+  /// How many are done behind `head`.
+  private var doneBehind = 0
+  /// The offset behind the last record that was begun.
+  private var end: Int64?
+
+  /// Nothing begun.
+  init() {}
+
+  /// How many records are begun and not done.
+  var count: Int { entries.count - head - doneBehind }
+
+  /// The offset that everything before is done of; nil where nothing was begun yet.
+  var offset: Int64? { head < entries.count ? entries[head].offset : end }
+
+  /// When the oldest record was made that is not done, in milliseconds since 1970; nil where there is none.
+  var oldest: Int64? { head < entries.count ? entries[head].time : nil }
+
+  /// Whether the record is new: after one that goes back, those that were begun come a second time.
+  func isNew(_ offset: Int64) -> Bool { end.map { offset >= $0 } ?? true }
+
+  /// Begins with the record at an offset beyond all before.
+  mutating func begin(_ offset: Int64, time: Int64?) {
+    precondition(isNew(offset), "records are begun in their order")
+    entries.append(Entry(offset: offset, time: time))
+    end = offset + 1
+  }
+
+  /// The record is done.
+  mutating func finish(_ offset: Int64) {
+    var (low, high) = (head, entries.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].offset < offset { low = middle + 1 } else { high = middle }
+    }
+    precondition(low < entries.count && entries[low].offset == offset && !entries[low].isDone, "done without beginning")
+    entries[low].isDone = true
+    doneBehind += 1
+    while head < entries.count, entries[head].isDone {
+      head += 1
+      doneBehind -= 1
+    }
+    forget()
+  }
+
+  /// Lets go of what is done, where that is most of what is held: one record can hold up many for days.
+  private mutating func forget() {
+    if head == entries.count {
+      entries.removeAll(keepingCapacity: true)
+      head = 0
+    } else if head + doneBehind > max(1024, entries.count / 2) {
+      entries.removeAll { $0.isDone }
+      (head, doneBehind) = (0, 0)
+    }
+  }
+}

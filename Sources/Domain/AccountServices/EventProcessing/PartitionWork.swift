@@ -1,0 +1,28 @@
+import EventLoop
+import Kafka
+
+/// What is under way of one partition, from the moment that it is ours to the moment that it is not.
+@Loop
+final class PartitionWork {
+  let partition: TopicPartition
+  var progress = PartitionProgress()
+  /// What the group was told last.
+  var committed: Int64?
+  /// How many records are being worked on.
+  var executing = 0
+  /// Whether it is on its way to another member: nothing is begun any more.
+  var isLeaving = false
+  /// Whether another member may have it by now.
+  var isGone = false
+  var isPaused = false
+  /// Whether what a former process left to be said is said. Before that nothing is begun.
+  var isRecovered = false
+  /// What waits for that.
+  var unrecovered: [Passage] = []
+  /// What somebody has settled before: what there is to be said of it may be in the store still.
+  var settledBefore: [Passage] = []
+  /// Whether the store is about to be asked what there is to be said.
+  var isRereading = false
+
+  init(_ partition: TopicPartition) { self.partition = partition }
+}

@@ -1,0 +1,35 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Kafka
+
+/// One record on its way from Kafka to its effect.
+@Loop
+final class Passage {
+  let record: ConsumedRecord
+  let partition: PartitionWork
+  let lane: Lane
+  /// What it says, once that was read.
+  var subject: (event: AccountEvent, reference: EventReference)?
+  /// How many attempts have failed, as far as is known.
+  var attempts = 0
+  /// Whether something may have happened for it that is not finished: it is not dropped as long as that goes on.
+  var isExecuting = false
+  /// Whether it was given up here: whoever has its partition next does what is left.
+  var isDropped = false
+
+  init(_ record: ConsumedRecord, of partition: PartitionWork, in lane: Lane) {
+    (self.record, self.partition, self.lane) = (record, partition, lane)
+  }
+
+  var offset: Int64 { record.position.offset }
+}
+
+/// The records of one account, in the order in which they came: one at a time is under way.
+@Loop
+final class Lane {
+  let key: [UInt8]
+  var passages: [Passage] = []
+
+  init(_ key: [UInt8]) { self.key = key }
+}

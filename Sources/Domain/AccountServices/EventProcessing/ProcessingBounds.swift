@@ -1,0 +1,19 @@
+/// How much a consumer does at once, and when it tries again.
+package struct ProcessingBounds: Sendable, Equatable {
+  /// How many records may be under way, those that wait for an earlier one of their account among them.
+  package var inFlight: Int
+  /// How many of them may belong to one partition.
+  package var inFlightPerPartition: Int
+  /// How many events may be processed at once, where that waits for something outside.
+  package var concurrency: Int
+  /// When an event is tried again that failed.
+  package var retries: RetryPace
+  /// After how many attempts an event is an error in the log.
+  package var alarmAfter: Int
+
+  /// Everything said, nothing assumed.
+  package init(inFlight: Int, inFlightPerPartition: Int, concurrency: Int, retries: RetryPace, alarmAfter: Int) {
+    (self.inFlight, self.inFlightPerPartition, self.concurrency) = (inFlight, inFlightPerPartition, concurrency)
+    (self.retries, self.alarmAfter) = (retries, alarmAfter)
+  }
+}

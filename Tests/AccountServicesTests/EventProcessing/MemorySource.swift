@@ -1,0 +1,113 @@
+import AccountServices
+import EventLoop
+import Kafka
+import Testing
+
+/// A member of the one group of a `MemoryCluster`, which gets its partitions when a test says so.
+@Loop
+final class MemorySource: EventSource {
+  private let cluster: MemoryCluster
+  private var events: [GroupEvent] = []
+  private var positions: [TopicPartition: Int64] = [:]
+  private(set) var paused: Set<TopicPartition> = []
+  private(set) var leaving: Set<TopicPartition> = []
+  private var waiter: CheckedContinuation<Void, Never>?
+  private(set) var isClosed = false
+  /// How many commits were asked for.
+  private(set) var commits = 0
+  /// Why a commit fails; nil where it does not.
+  var fault: KafkaError?
+  /// The most records that are handed over at once.
+  var most = Int.max
+
+  init(_ cluster: MemoryCluster) { self.cluster = cluster }
+
+  var partitions: Set<TopicPartition> { Set(positions.keys) }
+
+  /// The group gives these partitions to us.
+  func assign(_ partitions: Set<TopicPartition>) {
+    for partition in partitions { positions[partition] = cluster.committed[partition] ?? 0 }
+    tell(.assigned(partitions))
+  }
+
+  /// The group wants these partitions back.
+  func revoke(_ partitions: Set<TopicPartition>) {
+    leaving.formUnion(partitions)
+    tell(.revoked(partitions))
+  }
+
+  /// The group has given these partitions to somebody else.
+  func lose(_ partitions: Set<TopicPartition>) {
+    leaving.subtract(partitions)
+    for partition in partitions { positions[partition] = nil }
+    tell(.lost(partitions))
+  }
+
+  /// There may be new records.
+  func wake() {
+    waiter?.resume()
+    waiter = nil
+  }
+
+  private func tell(_ event: GroupEvent) {
+    events.append(event)
+    wake()
+  }
+
+  func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
+    while !isClosed, !Task.isCancelled {
+      if !events.isEmpty { return events.removeFirst() }
+      let records = take(min(limit, most))
+      if !records.isEmpty { return .records(records) }
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { waiter = $0 }
+      } onCancel: {
+        Task { @Loop in wake() }
+      }
+    }
+    return nil
+  }
+
+  private func take(_ limit: Int) -> [ConsumedRecord] {
+    // As librdkafka: nothing is read while partitions are handed over.
+    guard leaving.isEmpty else { return [] }
+    var taken: [ConsumedRecord] = []
+    for (partition, position) in positions.sorted(by: { $0.key < $1.key }) where !paused.contains(partition) {
+      let some = (cluster.records[partition] ?? []).dropFirst(Int(position)).prefix(limit - taken.count)
+      positions[partition] = position + Int64(some.count)
+      taken += some
+    }
+    return taken
+  }
+
+  func pause(_ partitions: Set<TopicPartition>) throws(KafkaError) { paused.formUnion(partitions) }
+
+  func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {
+    paused.subtract(partitions)
+    wake()
+  }
+
+  func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+    commits += 1
+    if let fault { throw fault }
+    for (partition, offset) in offsets {
+      #expect(positions[partition] != nil, "commits \(partition), which is not its own")
+      #expect(offset >= cluster.committed[partition] ?? 0, "goes back on \(partition)")
+      cluster.committed[partition] = offset
+    }
+  }
+
+  func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+    try await commit(offsets)
+    for partition in leaving { positions[partition] = nil }
+    leaving = []
+    wake()
+  }
+
+  func knownEnd(of partition: TopicPartition) -> Int64? { cluster.records[partition].map { Int64($0.count) } }
+
+  func close() async {
+    isClosed = true
+    wake()
+  }
+}
