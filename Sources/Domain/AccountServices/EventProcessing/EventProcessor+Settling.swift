@@ -30,10 +30,14 @@ extension EventProcessor {
       }
     }
     var refusal: AccountStoreError?
-    let outcomes = await persistently(unless: { refusal = $0 }) { () throws(AccountStoreError) in
-      try await store.settle(settlements, at: now())
+    let outcomes = await persistently { () throws(AccountStoreError) -> [SettledOutcome]? in
+      do throws(AccountStoreError) { return try await store.settle(settlements, at: now()) } catch {
+        if error.isTransient { throw error }
+        refusal = error
+        return nil
+      }
     }
-    if let outcomes {
+    if let outcomes = outcomes ?? nil {
       for (index, outcome) in outcomes.enumerated() {
         settled(decisions[index].passage, decisions[index].decision, outcome)
       }
@@ -162,11 +166,8 @@ extension EventProcessor {
 
   // MARK: The store's failures
 
-  /// Asks the store until it answers. Nil where nothing is done any more, or the store says that it never will: of which
-  /// `refusal` is told.
-  func persistently<Value>(
-    unless refusal: ((AccountStoreError) -> Void)? = nil, _ call: @Loop () async throws(AccountStoreError) -> Value
-  ) async -> Value? {
+  /// Asks the store until it answers. Nil where nothing is done any more.
+  func persistently<Value>(_ call: @Loop () async throws(AccountStoreError) -> Value) async -> Value? {
     var failures = 0
     while !isOver {
       do throws(AccountStoreError) {
@@ -175,10 +176,6 @@ extension EventProcessor {
         return value
       } catch {
         note(error)
-        if !error.isTransient, let refusal {
-          refusal(error)
-          return nil
-        }
         failures += 1
         await agenda.wait(Self.storePace.pause(after: failures, random: 0.5 + random() / 2))
       }
