@@ -2,18 +2,18 @@ import COpenSSL
 
 /// An RSA key that signs as Apple's keys do: RS256.
 public struct RSAPrivateKey: Sendable {
-  private let key: PrivateKey
+  private let key: OpenSSLKey
 
   /// A new key with the public exponent 65537. 2048 bits take about 50 ms.
   public init(bitCount: Int) throws(CryptographyError) {
-    key = try unsafe PrivateKey.generate("RSA") {
+    key = try unsafe OpenSSLKey.generate("RSA") {
       unsafe EVP_PKEY_CTX_set_rsa_keygen_bits($0, CInt(clamping: bitCount)) == 1
     }
   }
 
   /// The RSA key in PEM text, not encrypted.
   public init(pem: String) throws(CryptographyError) {
-    key = try PrivateKey.read(pem: pem)
+    key = try OpenSSLKey.read(pem: pem)
     guard unsafe EVP_PKEY_get_base_id(key.pointer) == EVP_PKEY_RSA else {
       throw CryptographyError(.malformedKey, "not an RSA key")
     }

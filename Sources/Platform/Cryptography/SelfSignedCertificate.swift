@@ -16,7 +16,7 @@ public struct SelfSignedCertificate: Sendable {
   ///   - start: The first second, since 1970, at which it is valid.
   ///   - seconds: How long it is valid from there on.
   public init(for names: [String], validFrom start: Int64, seconds: Int64) throws(CryptographyError) {
-    let key = try unsafe PrivateKey.generate("EC") {
+    let key = try unsafe OpenSSLKey.generate("EC") {
       unsafe EVP_PKEY_CTX_set_ec_paramgen_curve_nid($0, NID_X9_62_prime256v1) == 1
     }
     guard let certificate = unsafe X509_new() else { throw CryptographyError(.certificateFailed) }

@@ -5,6 +5,7 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/ec.h>
+#include <openssl/ecdsa.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
@@ -22,6 +23,9 @@ static const int copenssl_EVP_PKEY_PUBLIC_KEY = EVP_PKEY_PUBLIC_KEY;
 // OSSL_PARAM_BLD keeps the pointer to a name, so the name must outlive the call, which a Swift String would not.
 static const char *const copenssl_OSSL_PKEY_PARAM_RSA_N = OSSL_PKEY_PARAM_RSA_N;
 static const char *const copenssl_OSSL_PKEY_PARAM_RSA_E = OSSL_PKEY_PARAM_RSA_E;
+static const char *const copenssl_OSSL_PKEY_PARAM_GROUP_NAME = OSSL_PKEY_PARAM_GROUP_NAME;
+static const char *const copenssl_OSSL_PKEY_PARAM_PUB_KEY = OSSL_PKEY_PARAM_PUB_KEY;
+static const char *const copenssl_name_of_P256 = SN_X9_62_prime256v1;
 static const uint64_t copenssl_options_no_renegotiation = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t copenssl_options_no_compression = SSL_OP_NO_COMPRESSION;
 static const uint64_t copenssl_options_server_preference = SSL_OP_CIPHER_SERVER_PREFERENCE;

@@ -1,7 +1,7 @@
 import COpenSSL
 
-/// One of OpenSSL's keys with its private part, freed with its owner.
-@safe final class PrivateKey: @unchecked Sendable {
+/// One of OpenSSL's keys, with or without its private part, freed with its owner.
+@safe final class OpenSSLKey: @unchecked Sendable {
   // An EVP_PKEY is never changed after it is made, and OpenSSL lets any number of threads read one at a time.
   let pointer: OpaquePointer
 
@@ -13,7 +13,7 @@ import COpenSSL
   /// A new key of the named algorithm; `configure` sets its size or curve and says whether OpenSSL took it.
   static func generate(
     _ algorithm: String, _ configure: (OpaquePointer) -> Bool
-  ) throws(CryptographyError) -> PrivateKey {
+  ) throws(CryptographyError) -> OpenSSLKey {
     guard let context = unsafe EVP_PKEY_CTX_new_from_name(nil, algorithm, nil) else {
       throw CryptographyError(.generationFailed)
     }
@@ -23,11 +23,11 @@ import COpenSSL
       unsafe EVP_PKEY_keygen_init(context) == 1, unsafe configure(context),
       unsafe EVP_PKEY_generate(context, &key) == 1, let key = unsafe key
     else { throw CryptographyError(.generationFailed) }
-    return unsafe PrivateKey(owning: key)
+    return unsafe OpenSSLKey(owning: key)
   }
 
-  /// The key in PEM text, of whatever algorithm. Encrypted ones are refused: nobody is asked for a passphrase.
-  static func read(pem: String) throws(CryptographyError) -> PrivateKey {
+  /// The private key in PEM text, of whatever algorithm. Encrypted ones are refused: nobody is asked for a passphrase.
+  static func read(pem: String) throws(CryptographyError) -> OpenSSLKey {
     var text = pem
     let key = text.withUTF8 { bytes in
       let source = unsafe BIO_new_mem_buf(bytes.baseAddress, CInt(clamping: bytes.count))
@@ -35,7 +35,31 @@ import COpenSSL
       return unsafe PEM_read_bio_PrivateKey(source, nil, { _, _, _, _ in -1 }, nil)
     }
     guard let key = unsafe key else { throw CryptographyError(.malformedKey) }
-    return unsafe PrivateKey(owning: key)
+    return unsafe OpenSSLKey(owning: key)
+  }
+
+  /// A key without its private part: a point on P-256 in the uncompressed form (SEC 1 §2.3.3).
+  static func readPoint(onP256 point: [UInt8]) throws(CryptographyError) -> OpenSSLKey {
+    let builder = unsafe OSSL_PARAM_BLD_new()
+    let context = unsafe EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
+    var key: OpaquePointer?
+    defer {
+      unsafe OSSL_PARAM_BLD_free(builder)
+      unsafe EVP_PKEY_CTX_free(context)
+    }
+    guard
+      unsafe OSSL_PARAM_BLD_push_utf8_string(
+        builder, copenssl_OSSL_PKEY_PARAM_GROUP_NAME, copenssl_name_of_P256, 0) == 1,
+      unsafe OSSL_PARAM_BLD_push_octet_string(
+        builder, copenssl_OSSL_PKEY_PARAM_PUB_KEY, point, point.count) == 1,
+      let parameters = unsafe OSSL_PARAM_BLD_to_param(builder)
+    else { throw CryptographyError(.malformedKey) }
+    defer { unsafe OSSL_PARAM_free(parameters) }
+    guard
+      unsafe EVP_PKEY_fromdata_init(context) == 1,
+      unsafe EVP_PKEY_fromdata(context, &key, copenssl_EVP_PKEY_PUBLIC_KEY, parameters) == 1, let key = unsafe key
+    else { throw CryptographyError(.malformedKey) }
+    return unsafe OpenSSLKey(owning: key)
   }
 
   /// The key as PEM text (PKCS #8), not encrypted.
