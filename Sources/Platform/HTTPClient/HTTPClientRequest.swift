@@ -39,6 +39,39 @@ public struct HTTPClientRequest: Sendable {
       method: .post, url: url, headers: headers, body: body, deadline: deadline, maximumBodySize: maximumBodySize)
   }
 
+  /// A request that hands over a form (`application/x-www-form-urlencoded`): names and values, whatever is in them.
+  public static func post(
+    form: [(name: String, value: String)], to url: HTTPClientURL, headers: [(name: String, value: String)],
+    within deadline: Duration, maximumBodySize: Int
+  ) -> HTTPClientRequest {
+    var body: [UInt8] = []
+    for (name, value) in form {
+      if !body.isEmpty { body.append(UInt8(ascii: "&")) }
+      appendFormText(name, to: &body)
+      body.append(UInt8(ascii: "="))
+      appendFormText(value, to: &body)
+    }
+    return post(
+      body, to: url, headers: [("Content-Type", "application/x-www-form-urlencoded")] + headers, within: deadline,
+      maximumBodySize: maximumBodySize)
+  }
+
+  /// The percent-encoding of the URL standard, section 1.3, with the set for forms: letters, digits and `*-._` stay, a
+  /// blank becomes `+`.
+  private static func appendFormText(_ text: String, to body: inout [UInt8]) {
+    let digits = Array("0123456789ABCDEF".utf8)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "*"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"):
+        body.append(byte)
+      case UInt8(ascii: " "): body.append(UInt8(ascii: "+"))
+      default: body += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+  }
+
   /// Headers that are the client's: a second one beside its own would make a message that two readers read differently.
   private static let reserved: Set<String> = [
     "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te",
