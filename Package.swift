@@ -112,7 +112,7 @@ let package = Package(
     tests(
       "AppleSimulatorTests",
       [
-        "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer",
+        "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON",
         "TestSupport",
       ]),
     .target(

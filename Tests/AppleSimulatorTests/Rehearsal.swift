@@ -35,14 +35,20 @@ struct Rehearsal {
       .post([UInt8](json.utf8), to: try url(path), headers: [], within: .seconds(60), maximumBodySize: 65_536))
   }
 
+  func post(form: [(name: String, value: String)], to path: String) async throws -> HTTPClientResponse {
+    try await client.send(
+      .post(form: form, to: try url(path), headers: [], within: .seconds(60), maximumBodySize: 65_536))
+  }
+
   private func url(_ path: String) throws -> HTTPClientURL {
     try #require(HTTPClientURL("http://\(server.address)\(path)"))
   }
 }
 
 extension SimulatedApple {
-  static func forTests() throws -> SimulatedApple {
-    SimulatedApple(ring: try ring.get(), issuer: AppleNotification.appleIssuer, trustAnchors: .system) { .now }
+  static func forTests(clock: @escaping @Sendable () -> Timestamp = { .now }) throws -> SimulatedApple {
+    SimulatedApple(
+      ring: try ring.get(), issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: clock)
   }
 
   /// Made once: a key takes longer than most tests.

@@ -7,10 +7,15 @@ import JSON
 ///   with `"faults":["expired"]`, `"copies":2` and `"attempts":5` where they are wanted.
 /// - `/simulator/keys`: `{"answer":"html","delay_ms":500}`, both as they are wanted.
 /// - `/simulator/keys/rotate`: `{}`.
+/// - `/simulator/team`: `{"team":"A1B2C3D4E5","audiences":["com.example.app"]}`, with `"to":"https://…"` where
+///   revocations are to be told; answers with `key_id` and `private_key`.
+/// - `/simulator/sign-in`: `{"user":"ada","audience":"com.example.app"}`, with `"redirect_uri"` for a web app; answers
+///   with `code` and `sub`.
+/// - `/simulator/tokens`, `/simulator/revocations`: `{"answer":"unavailable","delay_ms":500}`, as they are wanted.
 struct Order {
   private var texts: [String: String] = [:]
   private var numbers: [String: Int64] = [:]
-  private var faults: [String] = []
+  private var lists: [String: [String]] = [:]
 
   /// Takes the body apart. What a member may be is looked at when it is asked for.
   init(_ body: RawSpan) throws(OrderRefusal) {
@@ -19,9 +24,13 @@ struct Order {
         var order = Order()
         try reader.readObject { name, value throws(JSONError) in
           switch name {
-          case "type", "user", "audience", "to", "answer": order.texts[name] = try value.readString()
+          case "type", "user", "audience", "to", "answer", "team", "redirect_uri":
+            order.texts[name] = try value.readString()
           case "copies", "attempts", "delay_ms": order.numbers[name] = try value.readInteger()
-          case "faults": try value.readArray { fault throws(JSONError) in order.faults.append(try fault.readString()) }
+          case "faults", "audiences":
+            var list: [String] = []
+            try value.readArray { element throws(JSONError) in list.append(try element.readString()) }
+            order.lists[name] = list
           default: break
           }
         }
@@ -38,6 +47,15 @@ struct Order {
   func text(_ name: String) throws(OrderRefusal) -> String {
     guard let text = texts[name] else { throw OrderRefusal(expected: "\"\(name)\", a string") }
     return text
+  }
+
+  /// The text of a member; nil where it is not there.
+  func textIfPresent(_ name: String) -> String? { texts[name] }
+
+  /// The texts of a member that must be there.
+  func list(_ name: String) throws(OrderRefusal) -> [String] {
+    guard let list = lists[name], !list.isEmpty else { throw OrderRefusal(expected: "\"\(name)\", a list of strings") }
+    return list
   }
 
   /// The number of a member, or what holds without it.
@@ -60,7 +78,7 @@ struct Order {
   /// The faults that the member names.
   func chosenFaults() throws(OrderRefusal) -> [Fault] {
     var chosen: [Fault] = []
-    for fault in faults { chosen.append(try Self.choice(fault, of: "faults")) }
+    for fault in lists["faults"] ?? [] { chosen.append(try Self.choice(fault, of: "faults")) }
     return chosen
   }
 

@@ -7,7 +7,12 @@ extension SimulatedApple {
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     let path = request.path
     if path.hasPrefix("/simulator/") { return await obey(request) }
-    guard path == "/auth/keys" else { return .text("there is nothing at this path\n", status: 404) }
+    switch path {
+    case "/auth/keys": break
+    case "/auth/token": return await tokenResponse(request)
+    case "/auth/revoke": return await revocationResponse(request)
+    default: return .text("there is nothing at this path\n", status: 404)
+    }
     guard request.hasMethod("GET") else {
       return HTTPResponse(status: 405, headers: [("Allow", "GET")])
     }

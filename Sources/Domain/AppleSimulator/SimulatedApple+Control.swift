@@ -17,6 +17,10 @@ extension SimulatedApple {
       switch request.path {
       case "/simulator/notify": return try await notify(order)
       case "/simulator/keys": return try setKeys(order)
+      case "/simulator/team": return try enroll(order)
+      case "/simulator/sign-in": return try signIn(order)
+      case "/simulator/tokens": return try setTokens(order)
+      case "/simulator/revocations": return try setRevocations(order)
       case "/simulator/keys/rotate": return .answer(["kid": .string(try rotateKeys())])
       default: return .text("there is nothing at this path\n", status: 404)
       }
@@ -29,12 +33,7 @@ extension SimulatedApple {
 
   private func notify(_ order: Order) async throws -> HTTPResponse {
     guard let type: NotificationType = try order.choice("type") else { throw OrderRefusal(expected: "\"type\"") }
-    guard let receiver = HTTPClientURL(try order.text("to")) else {
-      throw OrderRefusal(expected: "\"to\", an https address, or http on loopback")
-    }
-    var plan = DeliveryPlan(
-      receiver: receiver, attempts: Int(try order.number("attempts", 1...10, default: 1)), pause: .seconds(1),
-      deadline: .seconds(30))
+    var plan = try plan(order, to: try order.text("to"), attempts: 1)
     plan.copies = Int(try order.number("copies", 1...100, default: 1))
     let notification = try sign(
       type, of: Person(named: try order.text("user")), for: try order.text("audience"),
@@ -45,6 +44,41 @@ extension SimulatedApple {
       "sub": .string(notification.notification.person.subject),
       "attempts": .array(attempts.map { .string($0.description) }),
     ])
+  }
+
+  private func plan(_ order: Order, to receiver: String, attempts: Int64) throws(OrderRefusal) -> DeliveryPlan {
+    guard let receiver = HTTPClientURL(receiver) else {
+      throw OrderRefusal(expected: "\"to\", an https address, or http on loopback")
+    }
+    return DeliveryPlan(
+      receiver: receiver, attempts: Int(try order.number("attempts", 1...10, default: attempts)), pause: .seconds(1),
+      deadline: .seconds(30))
+  }
+
+  private func enroll(_ order: Order) throws -> HTTPResponse {
+    let (team, clients) = (try order.text("team"), try order.list("audiences"))
+    if let receiver = order.textIfPresent("to") { notifications = try plan(order, to: receiver, attempts: 5) }
+    let key = try enroll(team: team, clients: clients)
+    return .answer(["key_id": .string(key.id), "private_key": .string(key.privateKeyPEM)])
+  }
+
+  private func signIn(_ order: Order) throws -> HTTPResponse {
+    let person = Person(named: try order.text("user"))
+    let code = try signIn(
+      person, to: try order.text("audience"), redirectURI: order.textIfPresent("redirect_uri"))
+    return .answer(["code": .string(code), "sub": .string(person.subject)])
+  }
+
+  private func setTokens(_ order: Order) throws -> HTTPResponse {
+    tokensAnswer = try order.choice("answer") ?? .tokens
+    tokensDelay = .milliseconds(try order.number("delay_ms", 0...600_000, default: 0))
+    return .answer(["answer": .string(tokensAnswer.rawValue)])
+  }
+
+  private func setRevocations(_ order: Order) throws -> HTTPResponse {
+    revocationsAnswer = try order.choice("answer") ?? .tokens
+    revocationsDelay = .milliseconds(try order.number("delay_ms", 0...600_000, default: 0))
+    return .answer(["answer": .string(revocationsAnswer.rawValue)])
   }
 
   private func setKeys(_ order: Order) throws -> HTTPResponse {

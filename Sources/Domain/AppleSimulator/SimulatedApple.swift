@@ -8,8 +8,10 @@ package import HTTPClient
 /// It is not Apple, and shares no code with what believes Apple, so that no mistake is mirrored. It is faithful in what
 /// was seen on Apple's wire: the key set with several keys, in no stable order, that vanish when they are replaced;
 /// notifications that are byte for byte what Apple signs, really signed with RS256; deliveries by POST that go on until
-/// the answer is 200. What Apple does not publish, the number and the pauses of its attempts, is the caller's choice.
-/// Beyond that it does on request what Apple does seldom, or never: a `Fault`, a `KeysAnswer`, a `DeliveryPlan`.
+/// the answer is 200; tokens for a sign-in's code, to a developer who proves with a client secret who they are; and a
+/// revocation, which ends a person's whole authorization for the app and comes back as `consent-revoked`. What Apple
+/// does not publish, the number and the pauses of its attempts, is the caller's choice. Beyond that it does on request
+/// what Apple does seldom, or never: a `Fault`, a `KeysAnswer`, a `TokensAnswer`, a `DeliveryPlan`.
 ///
 /// `SimulatedAppleServer` puts it on loopback.
 @Loop
@@ -21,10 +23,32 @@ package final class SimulatedApple {
   /// How often the keys endpoint was asked.
   package internal(set) var keysAsked = 0
 
+  /// What the token endpoint answers.
+  package var tokensAnswer = TokensAnswer.tokens
+  /// How long the token endpoint takes to answer, after it has done what was asked for.
+  package var tokensDelay = Duration.zero
+  /// How often the token endpoint was asked.
+  package internal(set) var tokensAsked = 0
+  /// What the revocation endpoint answers.
+  package var revocationsAnswer = TokensAnswer.tokens
+  /// How long the revocation endpoint takes to answer, after it has done what was asked for.
+  package var revocationsDelay = Duration.zero
+  /// How often the revocation endpoint was asked.
+  package internal(set) var revocationsAsked = 0
+
+  /// How what follows from a revocation is told; nil where no developer wants to know.
+  package var notifications: DeliveryPlan?
+  /// What became of that.
+  package private(set) var told: [Delivery] = []
+  private var telling: [Int: Task<Void, Never>] = [:]
+  private var tellings = 0
+
   /// The keys of the day.
   package private(set) var ring: KeyRing
-  private let issuer: String
-  private let clock: @Sendable () -> Timestamp
+  var developers = Developers()
+  var authorizations = Authorizations()
+  let issuer: String
+  let clock: @Sendable () -> Timestamp
   private let client: HTTPClient
   private var lastEvent: Timestamp?
 
@@ -47,11 +71,26 @@ package final class SimulatedApple {
   package func rotateKeys() throws(CryptographyError) -> String { try ring.rotate() }
 
   /// A signed notification of something that happened 12 seconds ago, and after everything signed before.
+  ///
+  /// It does happen: with the consent or the account the person's tokens are gone. What a fault makes of it does not.
   package func sign(
     _ type: NotificationType, of person: Person, for audience: String, faults: [Fault] = []
   ) throws(CryptographyError) -> SignedNotification {
+    if faults.isEmpty {
+      switch type {
+      case .consentRevoked: authorizations.end(person, audience)
+      case .accountDelete, .accountDeleted: authorizations.end(person, nil)
+      case .emailEnabled, .emailDisabled: break
+      }
+    }
+    return try sign(type, of: person, for: audience, happened: .seconds(12), faults)
+  }
+
+  private func sign(
+    _ type: NotificationType, of person: Person, for audience: String, happened ago: Duration, _ faults: [Fault]
+  ) throws(CryptographyError) -> SignedNotification {
     let now = clock()
-    var occurredAt = now - .seconds(12)
+    var occurredAt = now - ago
     if let lastEvent, occurredAt <= lastEvent { occurredAt = lastEvent + .milliseconds(1) }
     lastEvent = occurredAt
     return try sign(
@@ -62,13 +101,46 @@ package final class SimulatedApple {
 
   /// The notification, signed with the next key.
   package func sign(_ notification: AppleNotification) throws(CryptographyError) -> SignedNotification {
-    try SignedNotification(notification, by: ring.next(), forger: ring.forger)
+    try SignedNotification(notification, by: nextKey(), forger: ring.forger)
   }
+
+  /// The key for the next signature.
+  func nextKey() -> SigningKey { ring.next() }
 
   /// Delivers all of them, one after another, and returns when each was received or given up.
   ///
   /// Where the task is cancelled, it returns early with what was tried.
   package func deliver(_ notifications: [SignedNotification], _ plan: DeliveryPlan) async -> [Delivery] {
     await Deliverer(client: client).deliver(notifications, plan)
+  }
+
+  /// Tells that a revocation has ended a person's consent: beside the answer to it, and before or after that.
+  func echo(to person: Person, _ client: String) throws(CryptographyError) {
+    guard let notifications else { return }
+    let notification = try sign(.consentRevoked, of: person, for: client, happened: .zero, [])
+    let number = tellings
+    tellings += 1
+    // A task of its own, as Apple tells it in its own time: the request that caused it is over by then.
+    telling[number] = Task(executorPreference: Loop.executor) { [weak self, client = self.client] in
+      let deliveries = await Deliverer(client: client).deliver([notification], notifications)
+      await self?.tell(deliveries, number)
+    }
+  }
+
+  /// Returns when what followed from the revocations so far was told, or given up.
+  package func untilTold() async {
+    for task in telling.values { await task.value }
+  }
+
+  private func tell(_ deliveries: [Delivery], _ number: Int) {
+    told += deliveries
+    telling[number] = nil
+  }
+
+  /// Ends what is being told of revocations, and waits for it.
+  func endTelling() async {
+    let tasks = telling.values
+    for task in tasks { task.cancel() }
+    for task in tasks { await task.value }
   }
 }

@@ -8,8 +8,14 @@ package final class SimulatedAppleServer {
   /// Where it listens, with the real port.
   package nonisolated let address: SocketAddress
   /// Where the key set is.
-  package nonisolated let keysURL: String
+  package nonisolated var keysURL: String { origin + "/auth/keys" }
+  /// Where codes and refresh tokens are exchanged.
+  package nonisolated var tokenURL: String { origin + "/auth/token" }
+  /// Where tokens are revoked.
+  package nonisolated var revocationURL: String { origin + "/auth/revoke" }
 
+  private nonisolated let origin: String
+  private let apple: SimulatedApple
   private let server: HTTPServer
 
   /// Binds the port, or a free one for 0; over TLS where a certificate is named. Throws what `HTTPServer` throws.
@@ -25,7 +31,8 @@ package final class SimulatedAppleServer {
       await apple.answer(request)
     }
     address = server.address
-    keysURL = "\(tls == nil ? "http" : "https")://\(address)/auth/keys"
+    origin = "\(tls == nil ? "http" : "https")://\(address)"
+    self.apple = apple
   }
 
   /// Serves until the task is cancelled.
@@ -35,5 +42,6 @@ package final class SimulatedAppleServer {
     } onCancel: {
       Task { @Loop in await server.drain(within: .seconds(1)) }
     }
+    await apple.endTelling()
   }
 }

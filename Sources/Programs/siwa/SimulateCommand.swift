@@ -10,12 +10,20 @@ import HTTPServer
 /// `siwa simulate`: Apple's side by itself.
 struct SimulateCommand: Command {
   static let name = "simulate"
-  static let summary = "Runs the simulated Apple by itself: its keys endpoint, and whatever it is told to sign."
+  static let summary = "Runs the simulated Apple by itself: keys and tokens, and whatever it is told to sign."
   static let details = """
     A fake, for rehearsals: point apple.keys of the ingress to it and apple.trusted-ca to its certificate, and have it
     sign with 'siwa notify'. It listens on loopback only: whoever reaches it can have anything signed. What goes wrong on
     request: POST {"answer":"html"} to /simulator/keys, POST {} to /simulator/keys/rotate; answers are
     \(KeysAnswer.allCases.map(\.rawValue).joined(separator: ", ")).
+
+    Its token endpoints, apple.token and apple.revoke, believe the team that was made known to it, and give tokens for
+    the code of a sign-in. A revocation ends all of the person's tokens for the app, and is told to the receiver:
+      POST {"team":"A1B2C3D4E5","audiences":["com.example.app"],"to":"https://…"} to /simulator/team
+      POST {"user":"ada","audience":"com.example.app"} to /simulator/sign-in
+    The first answers with the team's key, the second with the code. What goes wrong on request: POST
+    {"answer":"lost","delay_ms":500} to /simulator/tokens or /simulator/revocations; answers are
+    \(TokensAnswer.allCases.map(\.rawValue).joined(separator: ", ")).
 
     """
   static let examples = [
@@ -44,6 +52,8 @@ struct SimulateCommand: Command {
         trustAnchors: .systemAnd(file: trust ?? tls.certificateFile), clock: { Timestamp.now })
       let server = try SimulatedAppleServer(apple, port: UInt16(port), tls: tls)
       Terminal.say("Apple (simulated)  \(server.keysURL)")
+      Terminal.say("                   \(server.tokenURL)")
+      Terminal.say("                   \(server.revocationURL)")
       Terminal.say("Trust anchor       \(tls.certificateFile)")
       let signals = try Signals([SIGINT, SIGTERM])
       await withTaskGroup { group in

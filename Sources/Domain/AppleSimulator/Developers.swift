@@ -1,0 +1,59 @@
+import AccountEvents
+import Cryptography
+import JSON
+
+/// The teams that Apple knows, each with its keys and apps.
+struct Developers: Sendable {
+  private var keys: [String: (team: String, key: P256PublicKey)] = [:]
+  private var teams: [String: String] = [:]
+
+  /// Gives a team a new key, beside those that it has, and the apps.
+  mutating func enroll(_ team: String, clients: [String]) throws(CryptographyError) -> DeveloperKey {
+    let key = try P256PrivateKey()
+    let alphabet = Array("ABCDEFGHJKLMNPQRSTUVWXYZ23456789")
+    let id = String(try SecureRandom.bytes(10).map { alphabet[Int($0) % alphabet.count] })
+    keys[id] = (team, try key.publicKey)
+    for client in clients { teams[client] = team }
+    return DeveloperKey(id: id, privateKeyPEM: try key.pem())
+  }
+
+  /// Withdraws a key: nothing that it signed is worth anything from now on.
+  mutating func withdraw(_ id: String) { keys[id] = nil }
+
+  /// Whether `secret` proves that `client` asks: all of it must be right.
+  func accept(_ secret: String, of client: String, audience: String, at now: Timestamp) -> Bool {
+    let parts = secret.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 3, let header = Self.claims(parts[0]), let claims = Self.claims(parts[1]),
+      let signature = Base64URL.decode(parts[2])
+    else { return false }
+    guard header.texts["alg"] == "ES256", let kid = header.texts["kid"], let key = keys[kid],
+      key.key.verifiesES256(signature, of: [UInt8]("\(parts[0]).\(parts[1])".utf8))
+    else { return false }
+    guard key.team == claims.texts["iss"], teams[client] == key.team, claims.texts["sub"] == client,
+      claims.texts["aud"] == audience, let issued = claims.numbers["iat"], let end = claims.numbers["exp"]
+    else { return false }
+    let time = now.milliseconds / 1000
+    return issued <= time && time < end && end <= issued + 15_777_000
+  }
+
+  /// The members of a part of a JWS that are texts or numbers; nil if it is no such part.
+  private static func claims(_ part: String) -> (texts: [String: String], numbers: [String: Int64])? {
+    guard let bytes = Base64URL.decode(part) else { return nil }
+    var texts: [String: String] = [:], numbers: [String: Int64] = [:]
+    do {
+      try unsafe JSONReader.read(bytes.span.bytes, JSONLimits(bytes: 4096, depth: 4, members: 16)) {
+        reader throws(JSONError) in
+        try reader.readObject { name, value throws(JSONError) in
+          switch try value.kind {
+          case .string: texts[name] = try value.readString()
+          case .number: numbers[name] = try value.readInteger()
+          default: break
+          }
+        }
+      }
+    } catch {
+      return nil
+    }
+    return (texts, numbers)
+  }
+}
