@@ -153,7 +153,7 @@ let package = Package(
       [
         "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON",
         "Telemetry", "TestSupport",
-      ]),
+      ], beside: ["Python"]),
   ]
 )
 

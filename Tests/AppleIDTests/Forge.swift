@@ -97,7 +97,7 @@ enum Forge {
     return .object(members)
   }
 
-  private static func make<Value>(_ body: () throws -> Value) -> Value {
+  static func make<Value>(_ body: () throws -> Value) -> Value {
     do { return try body() } catch { fatalError("\(error)") }
   }
 }

@@ -1,0 +1,90 @@
+package import AccountEvents
+package import EventLoop
+package import HTTPClient
+
+/// Apple's token and revocation endpoints: `POST https://appleid.apple.com/auth/token` and `…/auth/revoke`.
+///
+/// Nothing is tried again here, but that a connection which Apple had closed unused is replaced by a new one.
+@Loop
+package final class AppleTokenEndpoints {
+  private let token: HTTPClientURL
+  private let revocation: HTTPClientURL
+  private let client: HTTPClient
+  private let secrets: ClientSecrets
+  private let deadline: Duration
+
+  /// Endpoints that are given `deadline` for a whole answer. The addresses are Apple's, or somebody else's in a
+  /// rehearsal.
+  package nonisolated init(
+    token: HTTPClientURL, revocation: HTTPClientURL, client: HTTPClient, secrets: ClientSecrets, deadline: Duration
+  ) {
+    (self.token, self.revocation, self.client) = (token, revocation, client)
+    (self.secrets, self.deadline) = (secrets, deadline)
+  }
+
+  /// Exchanges the code of a sign-in for tokens. A code is used up by it, also where the error is uncertain.
+  ///
+  /// `redirectURI` is the one that the authorization used; nil where it used none, as in native apps.
+  package func exchange(
+    _ code: AuthorizationCode, redirectURI: String?, by client: ClientID
+  ) async throws(AppleTokenError) -> Grant {
+    var form = [("grant_type", "authorization_code"), ("code", code.text)]
+    if let redirectURI { form.append(("redirect_uri", redirectURI)) }
+    let grant = try await grant(form, to: client, hiding: code.text)
+    if case .granted(let tokens) = grant, tokens.refreshToken == nil || tokens.identityToken == nil {
+      throw AppleTokenError(.malformedAnswer, "no refresh token or no identity token")
+    }
+    return grant
+  }
+
+  /// Asks whether a refresh token is still good. Apple may throttle more than one such question a day.
+  package func validate(_ token: RefreshToken, of client: ClientID) async throws(AppleTokenError) -> Grant {
+    try await grant(
+      [("grant_type", "refresh_token"), ("refresh_token", token.text)], to: client, hiding: token.text)
+  }
+
+  /// Takes back the person's whole authorization for the app: every token, those of later sign-ins too.
+  ///
+  /// That it returns proves nothing: Apple's answer is the same for a token that it never had. A validation that now
+  /// finds the token `.invalid` does, or the `consent-revoked` that follows.
+  package func revoke(_ token: some RevocableToken, of client: ClientID) async throws(AppleTokenError) {
+    let form = [("token", token.text), ("token_type_hint", type(of: token).hint)]
+    _ = try await post(form, to: revocation, of: client, hiding: token.text)
+  }
+
+  private func grant(
+    _ form: [(String, String)], to client: ClientID, hiding secret: String
+  ) async throws(AppleTokenError) -> Grant {
+    do throws(AppleTokenError) {
+      return .granted(try GrantedTokens(reading: try await post(form, to: token, of: client, hiding: secret)))
+    } catch {
+      guard error.code == .invalidGrant else { throw error }
+      return .invalid
+    }
+  }
+
+  /// The body of the answer 200 to the form, with who we are.
+  private func post(
+    _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, hiding text: String
+  ) async throws(AppleTokenError) -> [UInt8] {
+    let secret = try secrets.secret(of: client)
+    let request = HTTPClientRequest.post(
+      form: [("client_id", client.text), ("client_secret", secret.text)] + form, to: url,
+      headers: [("Accept", "application/json")], within: deadline, maximumBodySize: GrantedTokens.maximumSize)
+    let answer: HTTPClientResponse
+    do {
+      answer = try await self.client.send(request)
+    } catch {
+      throw AppleTokenError(error)
+    }
+    // Its media type is not looked at, nor its charset: what the body is, its reader finds out.
+    if answer.status == 200 { return answer.body }
+    let error = AppleTokenError(answer, hiding: [text, secret.text])
+    guard error.code == .invalidClient || error.code == .unauthorizedClient else { throw error }
+    secrets.discardSecret(of: client)
+    throw AppleTokenError(
+      error.code,
+      "\(error.detail) (\(secrets.origin(of: client)): are the key and its ID those of the team, is the app the "
+        + "team's with Sign in with Apple, does the clock go right?)")
+  }
+}

@@ -1,0 +1,172 @@
+import AccountEvents
+import AppleID
+import AppleSimulator
+import Cryptography
+import EventLoop
+import Foundation
+import HTTPClient
+import TestSupport
+import Testing
+
+/// Our side of the token endpoints and the simulated Apple's, over real TLS on loopback.
+@Loop @Suite struct AppleTokenEndpointsTests {
+  @Test func exchangesACodeOnce() async throws {
+    try await TokensRig.run { rig in
+      let code = try rig.code()
+      guard case .granted(let tokens) = try await rig.endpoints.exchange(code, redirectURI: nil, by: Forge.app) else {
+        Issue.record("no tokens")
+        return
+      }
+      #expect(tokens.lifetime == .seconds(3600))
+      let identity = try #require(tokens.identityToken)
+      let claims = String(
+        decoding: Base64URL.decode(String(identity.text.split(separator: ".")[1])) ?? [], as: UTF8.self)
+      #expect(claims.contains(TokensRig.ada.subject))
+      #expect(try await rig.endpoints.exchange(code, redirectURI: nil, by: Forge.app) == .invalid)
+      let refresh = try #require(tokens.refreshToken)
+      guard case .granted(let again) = try await rig.endpoints.validate(refresh, of: Forge.app) else {
+        Issue.record("not valid")
+        return
+      }
+      #expect(again.refreshToken == nil)
+      #expect(again.accessToken != tokens.accessToken)
+      #expect(rig.apple.tokensAsked == 3)
+      #expect(rig.apple.revocationsAsked == 0)
+    }
+  }
+
+  @Test func sendsTheRedirectURIOfAWebAppAsItIs() async throws {
+    try await TokensRig.run { rig in
+      let uri = "https://example.com/back?a=b&c=d+e%20f é/*~"
+      let code = try #require(
+        AuthorizationCode(try rig.apple.signIn(TokensRig.ada, to: Forge.web.text, redirectURI: uri)))
+      #expect(try await rig.endpoints.exchange(code, redirectURI: nil, by: Forge.web) == .invalid)
+      #expect(try await rig.endpoints.exchange(code, redirectURI: uri, by: Forge.web) != .invalid)
+    }
+  }
+
+  @Test func aRevocationShowsInTheNextValidation() async throws {
+    try await TokensRig.run { rig in
+      let first = try await rig.tokens(), second = try await rig.tokens(), web = try await rig.tokens(for: Forge.web)
+      try await rig.endpoints.revoke(first.refresh, of: Forge.web)  // another client's: 200, and nothing happens
+      #expect(try await rig.endpoints.validate(first.refresh, of: Forge.web) == .invalid)
+      #expect(try await rig.endpoints.validate(first.refresh, of: Forge.app) != .invalid)
+      try await rig.endpoints.revoke(first.access, of: Forge.app)
+      for token in [first.refresh, second.refresh] {
+        #expect(try await rig.endpoints.validate(token, of: Forge.app) == .invalid)
+      }
+      #expect(try await rig.endpoints.validate(web.refresh, of: Forge.web) != .invalid)
+      for _ in 0..<2 { try await rig.endpoints.revoke(first.refresh, of: Forge.app) }  // already dead: 200
+      try await rig.endpoints.revoke(try #require(RefreshToken("junk")), of: Forge.app)
+      #expect(rig.apple.revocationsAsked == 5)
+    }
+  }
+
+  /// Every answer of the simulator's, and what becomes of it; nil where it is well.
+  nonisolated static let answers: [(TokensAnswer, AppleTokenError.Code?)] = TokensAnswer.allCases.map { answer in
+    let code: AppleTokenError.Code? =
+      switch answer {
+      case .tokens: nil
+      case .unavailable, .failedLate: .unavailable
+      case .throttled: .throttled
+      case .redirect: .unexpectedStatus
+      case .silence: .deadline
+      case .lost: .interrupted
+      case .html, .tenMegabytes, .memberTwice, .wrongKind, .cutOff: .malformedAnswer
+      }
+    return (answer, code)
+  }
+
+  @Test(arguments: answers)
+  func judgesEveryAnswerOfApples(answer: TokensAnswer, code: AppleTokenError.Code?) async throws {
+    try await TokensRig.run(deadline: code == .deadline ? .milliseconds(100) : .seconds(120)) { rig in
+      rig.apple.tokensAnswer = answer
+      let ticket = try rig.code()
+      do throws(AppleTokenError) {
+        _ = try await rig.endpoints.exchange(ticket, redirectURI: nil, by: Forge.app)
+        #expect(code == nil)
+      } catch {
+        #expect(error.code == code)
+        #expect(error.retryAfter == (answer == .throttled ? .seconds(30) : nil))
+        #expect(error.isTransient == (answer != .redirect))
+        #expect(error.isUncertain == (answer != .throttled))
+      }
+    }
+  }
+
+  @Test func nobodyKnowsWhatBecameOfARevocationWhoseAnswerIsLost() async throws {
+    try await TokensRig.run { rig in
+      for (answer, code) in [(TokensAnswer.lost, AppleTokenError.Code.interrupted), (.failedLate, .unavailable)] {
+        let tokens = try await rig.tokens()
+        rig.apple.revocationsAnswer = answer
+        await #expect { try await rig.endpoints.revoke(tokens.refresh, of: Forge.app) } throws: { error in
+          (error as? AppleTokenError)?.code == code && (error as? AppleTokenError)?.isUncertain == true
+        }
+        #expect(!rig.apple.isAuthorized(TokensRig.ada, for: Forge.app.text))
+        rig.apple.revocationsAnswer = .tokens
+        try await rig.endpoints.revoke(tokens.refresh, of: Forge.app)
+      }
+      let tokens = try await rig.tokens()
+      rig.apple.revocationsAnswer = .unavailable
+      await #expect(throws: AppleTokenError.self) { try await rig.endpoints.revoke(tokens.refresh, of: Forge.app) }
+      #expect(rig.apple.isAuthorized(TokensRig.ada, for: Forge.app.text))
+    }
+  }
+
+  @Test func aDeadlinePassesWhileAppleActs() async throws {
+    try await TokensRig.run { rig in
+      let tokens = try await rig.tokens()
+      rig.apple.revocationsDelay = .seconds(3600)
+      let impatient = try rig.endpoints(rig.key, deadline: .milliseconds(200))
+      await #expect { try await impatient.revoke(tokens.refresh, of: Forge.app) } throws: { error in
+        (error as? AppleTokenError)?.code == .deadline
+      }
+    }
+  }
+
+  @Test func aWrongKeyIsTheOperatorsFaultAndHealsWithoutARestart() async throws {
+    try await TokensRig.run { rig in
+      let tokens = try await rig.tokens()
+      let stranger = TeamKey(team: Forge.team, id: rig.key.id, privateKey: try P256PrivateKey())
+      let otherTeam = TeamKey(team: Forge.otherTeam, id: rig.key.id, privateKey: rig.key.privateKey)
+      for endpoints in [
+        try rig.endpoints(stranger), try rig.endpoints(otherTeam),
+        try rig.endpoints(rig.key, now: Forge.now + .seconds(1)),
+        try rig.endpoints(rig.key, now: Forge.now - .seconds(3600)),
+      ] {
+        await #expect { try await endpoints.revoke(tokens.refresh, of: Forge.app) } throws: { error in
+          guard let error = error as? AppleTokenError else { return false }
+          return error.code == .invalidClient && error.remedy == .operator && !error.isTransient && !error.isUncertain
+            && error.detail.contains("com.example.app, signed by key \(rig.key.id) of team")
+        }
+      }
+      #expect(try await rig.endpoints.validate(tokens.refresh, of: Forge.app) != .invalid)
+      rig.apple.withdrawKey(rig.key.id.text)
+      await #expect { try await rig.endpoints.validate(tokens.refresh, of: Forge.app) } throws: { error in
+        (error as? AppleTokenError)?.code == .invalidClient
+      }
+      await #expect { try await rig.endpoints.validate(tokens.refresh, of: Forge.otherApp) } throws: { error in
+        (error as? AppleTokenError)?.code == .noKey
+      }
+    }
+  }
+
+  @Test func saysThatNobodyWasReached() async throws {
+    try await TokensRig.run { rig in
+      let endpoints = try TokensRig.endpoints(
+        token: "http://127.0.0.1:1/", revocation: "http://127.0.0.1:1/", key: rig.key, trustAnchors: "/nowhere",
+        deadline: .seconds(120))
+      await #expect { try await endpoints.validate(try #require(RefreshToken("r")), of: Forge.app) } throws: { error in
+        guard let error = error as? AppleTokenError else { return false }
+        return error.code == .unreachable && error.isTransient && !error.isUncertain
+      }
+      let strangers = try TokensRig.endpoints(
+        token: rig.server.tokenURL, revocation: rig.server.revocationURL, key: rig.key, trustAnchors: "/dev/null",
+        deadline: .seconds(120))
+      await #expect { try await strangers.validate(try #require(RefreshToken("r")), of: Forge.app) } throws: { error in
+        (error as? AppleTokenError)?.remedy == .operator
+      }
+      #expect(rig.apple.tokensAsked == 0)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import AccountEvents
+import AppleID
+import AppleSimulator
+import Cryptography
+import EventLoop
+import Foundation
+import HTTPClient
+import HTTPServer
+import TestSupport
+import Testing
+
+/// A simulated Apple over real TLS on loopback that knows our team, and our endpoints that lead to it.
+@Loop
+struct TokensRig {
+  let apple: SimulatedApple
+  let server: SimulatedAppleServer
+  let endpoints: AppleTokenEndpoints
+  let key: TeamKey
+  private let trustAnchors: String
+
+  static let ada = Person(named: "Ada")
+
+  /// Runs `body` while Apple runs. `deadline` is for each request.
+  static func run(
+    deadline: Duration = .seconds(120), _ body: @Loop (_ rig: TokensRig) async throws -> Void
+  ) async throws {
+    Signals.block([])  // SIGPIPE must not end the tests
+    let directory = TemporaryDirectory()
+    let certificate = try SelfSignedCertificate(
+      for: ["127.0.0.1"], validFrom: Int64(Date().timeIntervalSince1970) - 60, seconds: 3600)
+    let file = directory.write("certificate.pem", certificate.certificatePEM)
+    let apple = SimulatedApple(
+      ring: try AppleKeysEndpointTests.ring.get(), issuer: AppleNotification.appleIssuer,
+      trustAnchors: .systemAnd(file: file), clock: { Forge.now })
+    let server = try SimulatedAppleServer(
+      apple, port: 0,
+      tls: TLSServerConfiguration(
+        certificateFile: file, privateKeyFile: directory.write("key.pem", certificate.privateKeyPEM)))
+    let downloaded = try apple.enroll(team: Forge.team.text, clients: [Forge.app.text, Forge.web.text])
+    let rig = try TokensRig(
+      apple: apple, server: server,
+      key: TeamKey(
+        team: Forge.team, id: try #require(KeyID(downloaded.id)),
+        privateKey: try P256PrivateKey(pem: downloaded.privateKeyPEM)),
+      trustAnchors: file, deadline: deadline)
+    let serving = Task(executorPreference: Loop.executor) { await server.run() }
+    do {
+      try await body(rig)
+    } catch {
+      serving.cancel()
+      await serving.value
+      throw error
+    }
+    serving.cancel()
+    await serving.value
+  }
+
+  private init(
+    apple: SimulatedApple, server: SimulatedAppleServer, key: TeamKey, trustAnchors: String, deadline: Duration
+  ) throws {
+    (self.apple, self.server, self.key, self.trustAnchors) = (apple, server, key, trustAnchors)
+    endpoints = try Self.endpoints(
+      token: server.tokenURL, revocation: server.revocationURL, key: key, trustAnchors: trustAnchors,
+      deadline: deadline)
+  }
+
+  /// Endpoints with another key, another clock or another deadline.
+  func endpoints(
+    _ key: TeamKey, now: Timestamp = Forge.now, deadline: Duration = .seconds(120)
+  ) throws -> AppleTokenEndpoints {
+    try Self.endpoints(
+      token: server.tokenURL, revocation: server.revocationURL, key: key, trustAnchors: trustAnchors,
+      deadline: deadline, now: now)
+  }
+
+  static func endpoints(
+    token: String, revocation: String, key: TeamKey, trustAnchors: String, deadline: Duration,
+    now: Timestamp = Forge.now
+  ) throws -> AppleTokenEndpoints {
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "siwa-tests", trustAnchors: .systemAnd(file: trustAnchors), proxy: .none,
+        connectTimeout: .seconds(120), maximumConnections: 4, maximumRequests: 16))
+    return AppleTokenEndpoints(
+      token: try #require(HTTPClientURL(token)), revocation: try #require(HTTPClientURL(revocation)), client: client,
+      secrets: ClientSecrets(
+        keys: [Forge.app: key, Forge.web: key], audience: AppleNotification.appleIssuer, lifetime: .seconds(3600),
+        now: { now }),
+      deadline: deadline)
+  }
+
+  /// The code of a new sign-in of Ada's.
+  func code(for client: ClientID = Forge.app) throws -> AuthorizationCode {
+    try #require(AuthorizationCode(try apple.signIn(Self.ada, to: client.text)))
+  }
+
+  /// The tokens of a new sign-in of Ada's.
+  func tokens(for client: ClientID = Forge.app) async throws -> (access: AccessToken, refresh: RefreshToken) {
+    let grant = try await endpoints.exchange(try code(for: client), redirectURI: nil, by: client)
+    guard case .granted(let tokens) = grant else {
+      Issue.record("no tokens")
+      throw CancellationError()
+    }
+    return (tokens.accessToken, try #require(tokens.refreshToken))
+  }
+}
