@@ -42,10 +42,9 @@ package struct AppleSettings: Configurable, Equatable {
 
   /// Reads `apple`.
   package init(reading settings: inout Settings) {
-    issuer = settings.read(
-      "apple.issuer", .text(1...255), default: "https://appleid.apple.com", "Who must have issued a notification.")
+    issuer = settings.readAppleIssuer()
     keysURL = settings.read(
-      "apple.keys", .httpURL, default: .appleKeys, "Where Apple's public keys are fetched.")
+      "apple.keys", .httpURL, default: .apple("keys"), "Where Apple's public keys are fetched.")
     keysFile = settings.read(
       "apple.keys-file", .path, default: "/var/lib/siwa/apple-keys.json",
       "Where the keys are kept, so that a restart while Apple is down still verifies.")
@@ -55,17 +54,36 @@ package struct AppleSettings: Configurable, Equatable {
     keysPause = settings.read(
       "apple.keys-pause", .duration(.seconds(1) ... .seconds(3600)), default: .seconds(30),
       "How long after a fetch an unknown key causes no further one.")
-    deadline = settings.read(
-      "apple.deadline", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
-      "How long one request to Apple may take.")
+    deadline = settings.readAppleDeadline()
     clockTolerance = settings.read(
       "apple.clock-tolerance", .duration(.zero ... .seconds(600)), default: .seconds(60),
       "How far Apple's clock and ours may lie apart.")
-    trustedCA = settings.readIfPresent(
+    trustedCA = settings.readAppleTrustedCA()
+    proxy = settings.readAppleProxy()
+  }
+}
+
+// What more than one of the programs that speak to Apple read.
+extension Settings {
+  mutating func readAppleIssuer() -> String {
+    read("apple.issuer", .text(1...255), default: "https://appleid.apple.com", "Who must have issued a notification.")
+  }
+
+  mutating func readAppleDeadline() -> Duration {
+    read(
+      "apple.deadline", .duration(.milliseconds(100) ... .seconds(60)), default: .seconds(5),
+      "How long one request to Apple may take.")
+  }
+
+  mutating func readAppleTrustedCA() -> String? {
+    readIfPresent(
       "apple.trusted-ca", .file(),
       "PEM file of authorities to trust beside the operating system's: for a rehearsal, where somebody plays Apple.")
-    proxy = settings.read(
-      "apple.proxy", .choice(Proxy.self), default: .none,
+  }
+
+  mutating func readAppleProxy() -> AppleSettings.Proxy {
+    read(
+      "apple.proxy", .choice(AppleSettings.Proxy.self), default: .none,
       "The way to Apple: straight, or as the variables https_proxy and no_proxy say.")
   }
 }
@@ -75,13 +93,14 @@ extension SettingType where Value == HTTPClientURL {
   package static var httpURL: SettingType {
     SettingType(
       "URL", expected: "an https URL (http only to this machine), such as https://example.com/path",
-      placeholder: .appleKeys, show: \.description, parse: { HTTPClientURL($0) })
+      placeholder: .apple("keys"), show: \.description, parse: { HTTPClientURL($0) })
   }
 }
 
 extension HTTPClientURL {
-  fileprivate static var appleKeys: HTTPClientURL {
-    guard let url = HTTPClientURL("https://appleid.apple.com/auth/keys") else {
+  /// One of Apple's own addresses.
+  static func apple(_ name: String) -> HTTPClientURL {
+    guard let url = HTTPClientURL("https://appleid.apple.com/auth/\(name)") else {
       preconditionFailure("Apple's own address is well-formed")
     }
     return url

@@ -1,26 +1,41 @@
 package import AccountEvents
+package import AppleID
 package import Configuration
+import Cryptography
 
-/// The teams and apps that are ours: whose notifications are believed.
+/// The teams and apps that are ours: whose notifications are believed, and in whose name Apple is asked.
 package struct TeamsSettings: Configurable {
   /// The team of each audience that Apple may name.
   package var teams: [ClientID: TeamID]
+  /// The key of each team; none in a program that asks Apple for nothing.
+  package var keys: [TeamID: TeamKey]
 
-  /// The team of each App ID and Services ID.
-  package init(teams: [ClientID: TeamID]) { self.teams = teams }
+  /// The team of each App ID and Services ID, and the key of each team.
+  package init(teams: [ClientID: TeamID], keys: [TeamID: TeamKey] = [:]) { (self.teams, self.keys) = (teams, keys) }
 
-  /// Reads `teams`.
-  package init(reading settings: inout Settings) {
-    let entries = settings.readEach("teams", .teamID, named: "TEAM") { settings, path, _ in
+  /// Reads `teams` without their keys, for programs that only listen: they need not even be able to read the files.
+  package init(reading settings: inout Settings) { self.init(reading: &settings) { _, _, _ in nil } }
+
+  /// Reads `teams` with their keys, for programs that ask Apple for something.
+  package init(readingWithKeys settings: inout Settings) {
+    self.init(reading: &settings) { settings, path, team in TeamKey(of: team, reading: &settings, at: path) }
+  }
+
+  private init(
+    reading settings: inout Settings, key: (inout Settings, _ path: String, _ team: TeamID) -> TeamKey?
+  ) {
+    let entries = settings.readEach("teams", .teamID, named: "TEAM") { settings, path, team in
       (
         path: "\(path).audiences",
         audiences: settings.read(
           "\(path).audiences", .list(of: .clientID, count: 1...1000),
-          "The App IDs and Services IDs of the team TEAM, as Apple names them in aud.")
+          "The App IDs and Services IDs of the team TEAM, as Apple names them in aud."),
+        key: key(&settings, path, team)
       )
     }
-    teams = [:]
+    (teams, keys) = ([:], [:])
     for (team, value) in entries {
+      keys[team] = value.key
       for audience in value.audiences {
         if let other = teams.updateValue(team, forKey: audience) {
           let place = other == team ? "stands here twice" : "is an audience of \(other) already"
@@ -28,6 +43,38 @@ package struct TeamsSettings: Configurable {
         }
       }
     }
+  }
+}
+
+extension TeamKey {
+  /// The key of a team, with its name; nil where a fault has been told.
+  fileprivate init?(of team: TeamID, reading settings: inout Settings, at path: String) {
+    let id = settings.read(
+      "\(path).key-id", .keyID, "The ID of the team's key for Sign in with Apple, as Apple shows it.")
+    let pem = settings.read(
+      "\(path).private-key", .secret, "The team's key for Sign in with Apple: the .p8 file as Apple gave it.")
+    do {
+      self.init(team: team, id: id, privateKey: try P256PrivateKey(pem: pem.revealed))
+    } catch {
+      settings.refuse(
+        "\(path).private-key", "expected a private key as Apple gives it (.p8: PEM, P-256, not encrypted): \(error)")
+      return nil
+    }
+  }
+}
+
+extension SettingType where Value == KeyID {
+  fileprivate static var keyID: SettingType {
+    SettingType(
+      "key ID", expected: "a key ID (ten capital letters and digits, such as ABC123DEFG)", placeholder: .sample,
+      show: \.text, parse: { text in TeamID(text) == nil ? nil : KeyID(text) })
+  }
+}
+
+extension KeyID {
+  fileprivate static var sample: KeyID {
+    guard let id = KeyID("ABC123DEFG") else { preconditionFailure("the sample is well-formed") }
+    return id
   }
 }
 

@@ -1,0 +1,24 @@
+package import AccountEvents
+package import AppleID
+package import EventLoop
+import HTTPClient
+
+extension AppleTokenEndpoints {
+  /// Apple's token endpoints as the configuration has them, for the apps of the teams whose keys it has.
+  @Loop
+  package convenience init(
+    _ settings: AppleTokenSettings, teams: TeamsSettings, userAgent: String, now: @escaping @Sendable () -> Timestamp
+  ) {
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: userAgent, trustAnchors: settings.trustedCA.map { .systemAnd(file: $0) } ?? .system,
+        proxy: settings.proxy == .environment ? .environment : .none, connectTimeout: settings.deadline,
+        maximumConnections: 16, maximumRequests: 256))
+    let secrets = ClientSecrets(
+      keys: teams.teams.compactMapValues { teams.keys[$0] }, audience: settings.issuer,
+      lifetime: settings.clientSecretLifetime, now: now)
+    self.init(
+      token: settings.tokenURL, revocation: settings.revocationURL, client: client, secrets: secrets,
+      deadline: settings.deadline)
+  }
+}
