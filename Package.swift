@@ -37,7 +37,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String]
 
 /// What reads bytes from outside.
 let fuzzed: [Target.Dependency] = [
-  "AccountEvents", "AccountServices", "AppleID", "Configuration", "Cryptography", "HTTPServer", "JSON",
+  "AccountEvents", "AccountServices", "AppleID", "Configuration", "Cryptography", "HTTPClient", "HTTPServer", "JSON",
 ]
 
 let package = Package(

@@ -58,8 +58,9 @@ extension String {
 /// What the ingress reads, but for librdkafka's properties: librdkafka itself tries each, at ten milliseconds a file.
 private struct FuzzedConfiguration: Configurable {
   init(reading settings: inout Settings) {
-    _ = TeamsSettings(reading: &settings)
+    _ = TeamsSettings(readingWithKeys: &settings)
     _ = AppleSettings(reading: &settings)
+    _ = AppleTokenSettings(reading: &settings)
     _ = IngressSettings(reading: &settings)
     _ = LogSettings(reading: &settings)
   }

@@ -13,6 +13,8 @@ enum Subject: String, CaseIterable, Sendable {
   case claims
   /// Apple's key set.
   case keys
+  /// What Apple's token endpoint answers.
+  case tokens
   /// The values of records on our topics, and the headers of those in the spool.
   case records
   /// The configuration file.
@@ -26,6 +28,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .notification: try Self.checkNotification(bytes)
     case .claims: try Self.checkClaims(bytes)
     case .keys: try Self.checkKeys(bytes)
+    case .tokens: try Self.checkTokens(bytes)
     case .records: try Self.checkRecords(bytes)
     case .settings: try Self.checkSettings(bytes)
     }
