@@ -78,7 +78,6 @@ let package = Package(
       [
         "AccountEvents", "AccountStore", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient",
         "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
-        "HTTPServer", "Kafka", "SQLite", "Telemetry",
       ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
