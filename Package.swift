@@ -51,6 +51,7 @@ let package = Package(
     system("CLinux"),
     system("COpenSSL", apt: "libssl-dev"),
     system("CLibcurl", apt: "libcurl4-openssl-dev"),
+    system("CLibpq", apt: "libpq-dev"),
     system("CLibrdkafka", apt: "librdkafka-dev"),
     system("CLibyaml", apt: "libyaml-dev"),
     system("CSQLite", apt: "libsqlite3-dev"),
@@ -64,6 +65,7 @@ let package = Package(
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),
     room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
     room("Platform", "JSON", []),
+    room("Platform", "PostgreSQL", ["CLibpq", "EventLoop"]),
     room("Platform", "SQLite", ["CSQLite", "EventLoop"]),
 
     // Domain
@@ -142,6 +144,7 @@ let package = Package(
     tests(
       "HTTPClientTests", ["Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "TestSupport"], beside: ["Python"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
+    tests("PostgreSQLTests", ["CLibpq", "EventLoop", "PostgreSQL", "TestSupport"]),
     tests("SQLiteTests", ["CSQLite", "EventLoop", "SQLite", "TestSupport", "durable-writer"]),
     .testTarget(
       name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",

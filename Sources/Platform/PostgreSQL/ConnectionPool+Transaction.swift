@@ -1,0 +1,41 @@
+import EventLoop
+
+extension ConnectionPool {
+  /// The pause before a transaction is begun again, at most; it doubles with each attempt.
+  private static let pause = Duration.milliseconds(10)
+
+  /// Runs `body` in a transaction, and commits it: all of it has happened then, and nothing where this throws, but for an
+  /// error that `isUncertain`: the connection was lost while the server committed.
+  ///
+  /// `body` runs again, with another transaction, where one that ran beside it keeps it from being committed, or where
+  /// its connection broke before; as often as the configuration allows. So what it changes outside of the database has to
+  /// bear that. Whatever it throws, all is rolled back. Who is cancelled has changed nothing, unless the commit was on its
+  /// way: that is waited for.
+  @discardableResult
+  public func transaction<Value>(
+    _ isolation: PostgreSQLConfiguration.Isolation, _ body: @Loop (Connection) async throws -> Value
+  ) async throws -> Value {
+    var pause = Self.pause
+    for _ in 1..<configuration.transactionAttempts {
+      var shouldRepeat = false
+      do {
+        return try await attempt(isolation, &shouldRepeat, body)
+      } catch {
+        guard shouldRepeat, !Task.isCancelled else { throw error }
+      }
+      try await Loop.sleep(for: pause * jitter())
+      pause += pause
+    }
+    var shouldRepeat = false
+    return try await attempt(isolation, &shouldRepeat, body)
+  }
+
+  private func attempt<Value>(
+    _ isolation: PostgreSQLConfiguration.Isolation, _ shouldRepeat: inout Bool,
+    _ body: @Loop (Connection) async throws -> Value
+  ) async throws -> Value {
+    let connection = try await lease()
+    defer { giveBack(connection) }
+    return try await connection.transaction(isolation, shouldRepeat: &shouldRepeat, body)
+  }
+}

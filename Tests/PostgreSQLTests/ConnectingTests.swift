@@ -1,0 +1,105 @@
+import EventLoop
+import PostgreSQL
+import TestSupport
+import Testing
+
+/// How connections come to stand, and why they do not.
+@Loop @Suite(PostgreSQLServer.isThere) struct ConnectingTests {
+  /// The error of using a pool with the given settings behind those of a new database.
+  private func refusal(_ settings: String, leaseTimeout: Duration = .seconds(300)) async throws -> PostgreSQLError? {
+    let database = try await PostgreSQLServer.shared().makeDatabase()
+    let pool = try TestPool("\(database) \(settings)", leaseTimeout: leaseTimeout).pool
+    let error = await failure { try await pool.withConnection { _ in } }
+    #expect(error?.isUncertain == false && error?.description.contains("wrong") == false)
+    return error
+  }
+
+  @Test func aPasswordIsChecked() async throws {
+    let database = try await PostgreSQLServer.shared().makeDatabase()
+    try await TestPool("\(database) user=guarded password=correct").pool.withConnection { _ in }
+    let wrong = try await refusal("user=guarded password=wrong")
+    #expect(wrong?.code == .authentication && wrong?.sqlState == "28P01" && wrong?.isRetriable == false)
+    let missing = try await refusal("user=guarded passfile=/dev/null")
+    #expect(missing?.code == .authentication)
+    let unknown = try await refusal("user=nobody_of_that_name")
+    #expect(unknown?.code == .authentication && unknown?.sqlState == "28000")
+  }
+
+  @Test func anUnknownDatabaseIsSaid() async throws {
+    let error = try await refusal("dbname=nowhere")
+    #expect(error?.code == .unknownDatabase && error?.sqlState == "3D000" && error?.isRetriable == false)
+  }
+
+  @Test func nobodyAtTheSocketMayBeTriedAgain() async throws {
+    let error = try await refusal("host=/nowhere", leaseTimeout: .seconds(1))
+    #expect(error?.code == .connection && error?.isRetriable == true)
+    #expect(error?.detail.contains("/nowhere") == true)
+  }
+
+  @Test func whoAnswersNothingIsGivenUp() async throws {
+    let listener = try ListeningSocket(.loopback(port: 0))
+    let pool = try TestPool(
+      "host=127.0.0.1 port=\(listener.address.port) dbname=x", connectTimeout: .milliseconds(50),
+      leaseTimeout: .seconds(2)
+    ).pool
+    let error = await failure { try await pool.withConnection { _ in } }
+    #expect(error?.code == .connection && error?.detail.contains("0.05") == true)
+    listener.close()
+  }
+
+  @Test(arguments: [
+    "postgresql://ada:secret@host/db?nonsense=1", "host=x secret", "password='secret", "nonsense=secret",
+    "host=x\0secret",
+  ])
+  func aTextThatNamesNoDatabaseIsNotRepeated(text: String) {
+    let error = #expect(throws: PostgreSQLError.self) { try TestPool(text) }
+    #expect(error?.code == .configuration && "\(String(reflecting: error))".contains("secret") == false)
+  }
+
+  @Test func theConfigurationDoesNotShowItsPassword() throws {
+    let configuration = try PostgreSQLConfiguration(
+      connectionInfo: "postgresql://ada:secret@db.example/siwa?sslmode=verify-full", size: 1,
+      connectTimeout: .seconds(1), leaseTimeout: .seconds(1), statementTimeout: .seconds(1),
+      responseTimeout: .seconds(2), defaultIsolation: .serializable, transactionAttempts: 1)
+    #expect("\(configuration)" == "PostgreSQL(dbname=siwa host=db.example sslmode=verify-full)")
+    var dumped = ""
+    dump(configuration, to: &dumped)
+    #expect(!"\(dumped)\(String(reflecting: configuration))\(Optional(configuration) as Any)".contains("secret"))
+  }
+
+  @Test func tlsThatTheServerDoesNotHaveIsNotDoneWithout() async throws {
+    let server = try await PostgreSQLServer(["listen_addresses=127.0.0.1"])
+    let database = "host=127.0.0.1 port=\(server.port) user=guarded password=correct dbname=postgres"
+    try await TestPool("\(database) sslmode=prefer").pool.withConnection { _ in }
+    let pool = try TestPool("\(database) sslmode=require", leaseTimeout: .seconds(1)).pool
+    let error = await failure { try await pool.withConnection { _ in } }
+    #expect(error?.code == .connection && error?.detail.contains("SSL") == true)
+  }
+
+  @Test func overTLSTheServerHasToBeTheOneMeant() async throws {
+    let server = try await PostgreSQLServer(["listen_addresses=127.0.0.1", "ssl=on"])
+    let database =
+      "host=127.0.0.1 port=\(server.port) user=guarded password=correct dbname=postgres sslmode=verify-full"
+    let trusting = try TestPool("\(database) sslrootcert=\(server.directory)/data/server.crt").pool
+    let text = String(repeating: "x", count: 20_000)
+    try await trusting.withConnection { connection in
+      let isEncrypted = try await connection.first("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") {
+        row throws(PostgreSQLError) in try row.value(0, as: Bool.self)
+      }
+      #expect(isEncrypted == true)
+      var batch = Batch()
+      for _ in 0..<300 { batch.append("SELECT $1", text) }
+      let counts = try await connection.run(batch)
+      #expect(counts.count == 300)
+      var bytes = 0
+      try await connection.forEach("SELECT repeat('x', n) FROM generate_series(1, 3000) AS n", limit: .many) {
+        row throws(PostgreSQLError) in bytes += try row.value(0, as: String.self).utf8.count
+      }
+      #expect(bytes == 3000 * 3001 / 2)
+    }
+    let other = TemporaryDirectory().path + "/nothing.pem"
+    let pool = try TestPool("\(database) sslrootcert=\(other)", leaseTimeout: .seconds(1)).pool
+    let error = await failure { try await pool.withConnection { _ in } }
+    #expect(error?.code == .connection && error?.detail.contains("root certificate") == true)
+  }
+}

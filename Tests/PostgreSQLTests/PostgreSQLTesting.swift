@@ -1,0 +1,63 @@
+import EventLoop
+import PostgreSQL
+import Synchronization
+import TestSupport
+import Testing
+
+/// A pool whose limits no test reaches unless it lowers them, and what a server said to it.
+@Loop
+final class TestPool {
+  let pool: ConnectionPool
+  nonisolated let notices = Notices()
+
+  init(
+    _ connectionInfo: String, size: Int = 4, connectTimeout: Duration = .seconds(300),
+    leaseTimeout: Duration = .seconds(300), statementTimeout: Duration = .seconds(300),
+    responseTimeout: Duration = .seconds(600), attempts: Int = 5
+  ) throws {
+    let configuration = try PostgreSQLConfiguration(
+      connectionInfo: connectionInfo, size: size, connectTimeout: connectTimeout, leaseTimeout: leaseTimeout,
+      statementTimeout: statementTimeout, responseTimeout: responseTimeout, defaultIsolation: .readCommitted,
+      transactionAttempts: attempts)
+    pool = ConnectionPool(configuration, jitter: { 0.5 }, log: { [notices] in notices.append($0) })
+  }
+
+  /// A pool for a new database of the shared server.
+  static func fresh(size: Int = 4, statementTimeout: Duration = .seconds(300), attempts: Int = 5) async throws
+    -> TestPool
+  {
+    try TestPool(
+      await PostgreSQLServer.shared().makeDatabase(), size: size, statementTimeout: statementTimeout,
+      attempts: attempts)
+  }
+}
+
+/// What a server said beside its answers.
+final class Notices: Sendable {
+  private let all = Mutex<[PostgreSQLNotice]>([])
+
+  func append(_ notice: PostgreSQLNotice) { all.withLock { $0.append(notice) } }
+
+  var texts: [String] { all.withLock { $0.map { "\($0.severity) \($0.sqlState) \($0.text)" } } }
+}
+
+/// Limits that nothing here reaches.
+extension ResultLimit {
+  static let many = ResultLimit(rows: 1_000_000, bytes: 1 << 30)
+}
+
+/// The error that `body` throws.
+@Loop
+func failure(
+  of body: @Loop () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) async -> PostgreSQLError? {
+  do {
+    try await body()
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+    return nil
+  } catch {
+    let own = error as? PostgreSQLError
+    if own == nil { Issue.record("another error: \(error)", sourceLocation: sourceLocation) }
+    return own
+  }
+}
