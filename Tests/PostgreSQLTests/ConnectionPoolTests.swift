@@ -26,7 +26,8 @@ import Testing
     await held.wait()
     var rest: [Task<Void, any Error>] = []
     for number in 2..<10 {
-      rest.append(Task { try await use(number) })
+      // On the loop, so that it stands in the queue before the next one comes.
+      rest.append(Task(executorPreference: Loop.executor) { try await use(number) })
       await turn()
     }
     #expect(order.count == 2)
