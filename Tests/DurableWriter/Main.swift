@@ -9,6 +9,7 @@ import Telemetry
 ///
 ///     durable-writer database FILE FIRST     inserted N        in transactions of its own, from FIRST on
 ///     durable-writer spool DIRECTORY FIRST   inserted N, removing N, removed N
+///     durable-writer drain DIRECTORY 0       removing N, removed N; until nothing is left
 ///     durable-writer full DIRECTORY 0        refused CODE, emptied N, inserted again; for a disk of a few megabytes
 @main
 struct DurableWriter {
@@ -18,6 +19,7 @@ struct DurableWriter {
     switch words[1] {
     case "database": write(into: words[2], from: first)
     case "spool": exit(Loop.run { await fill(words[2], from: first) })
+    case "drain": exit(Loop.run { await empty(words[2]) })
     case "full": exit(Loop.run { await useUp(words[2]) })
     default: exit(2)
     }
@@ -49,6 +51,32 @@ struct DurableWriter {
       }
       await spool.close()
       return 0
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  /// Takes out all there is, hundreds at a time, the oldest first.
+  @Loop
+  private static func empty(_ directory: String) async -> Int32 {
+    do {
+      let spool = try await Spool.open(
+        directory: directory, limit: 1 << 30, now: { .now }, registry: MetricsRegistry(),
+        logger: Logger(level: .error, format: .text))
+      let records = try await spool.read(after: 0, limit: .max)
+      await withTaskGroup(of: Void.self) { group in
+        for (place, spooled) in records.enumerated() {
+          if place >= 500 { _ = await group.next() }
+          let number = String(decoding: spooled.record.headers[0].value, as: UTF8.self).dropFirst("event-".count)
+          say("removing \(number)")
+          group.addTask(executorPreference: Loop.executor) {
+            await spool.remove(spooled.sequence)
+            say("removed \(number)")
+          }
+        }
+      }
+      // Whoever kills it does so at its last word at the latest.
+      while true { try await Loop.sleep(for: .seconds(60)) }
     } catch {
       complain("\(error)")
     }

@@ -74,11 +74,28 @@ import Testing
     try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
     do {
       let later = try Database(rig.directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .zero)
-      try later.execute("PRAGMA user_version = 2")
+      try later.execute("PRAGMA user_version = 3")
     }
     let refusal = try await rig.refusal()
     #expect(refusal?.code == .newerVersion)
-    #expect(refusal?.detail == "spool.sqlite is of version 2, and this program knows 1 at most")
+    #expect(refusal?.detail == "spool.sqlite is of version 3, and this program knows 2 at most")
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func theFirstVersionIsTakenOver() async throws {
+    try await rig.open { for number in 1...3 { _ = try await $0.insert(SpoolRig.record(number)) } }
+    do {
+      let former = try Database(rig.directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .zero)
+      try former.execute("DROP VIEW held; DROP TABLE gone; PRAGMA user_version = 1")
+    }
+    let refusal = #expect(throws: SpoolError.self) { try SpoolReport(lookingInto: rig.directory, listing: 0) }
+    #expect(refusal?.detail == "spool.sqlite is of version 1, until the ingress starts on it")
+    try await rig.open { spool in
+      await spool.remove(2)
+      let left = try await spool.read(after: 0, limit: 10).map(\.record.number)
+      #expect(left == [1, 3])
+    }
+    #expect(try SpoolReport(lookingInto: rig.directory, listing: 0).records == 2)
   }
 
   @Test(.timeLimit(.minutes(2)))

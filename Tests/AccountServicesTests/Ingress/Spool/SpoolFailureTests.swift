@@ -138,4 +138,44 @@ import Testing
       }
     }
   }
+
+  /// While many at a time are taken out, and the rows of those before are deleted, the program is killed again and again.
+  @Test(.timeLimit(.minutes(5)))
+  func whatWasTakenOutStaysOutWhateverIsKilled() async throws {
+    var random = SeededRandom()
+    var held = Set(0..<12_000)
+    try await rig.open { spool in
+      await withTaskGroup { group in
+        for number in held.sorted() {
+          group.addTask(executorPreference: Loop.executor) { _ = await spool.outcome(of: SpoolRig.record(number)) }
+        }
+      }
+    }
+    var kills = 0
+    while !held.isEmpty {
+      var (removing, removed): (Set<Int>, Set<Int>) = ([], [])
+      try await RunningProgram.run("durable-writer", ["drain", rig.directory, "0"]) { writer in
+        let last = held.sorted()[Int.random(in: 0..<min(held.count, 2500), using: &random)]
+        _ = try await writer.outputLine(with: "removed \(last)")
+        await writer.kill()
+        kills += 1
+        #expect(writer.errors == "")
+        for line in writer.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+          let parts = line.split(separator: " ")
+          let number = try #require(Int(parts[1]))
+          switch parts[0] {
+          case "removing": removing.insert(number)
+          case "removed": removed.insert(number)
+          default: break
+          }
+        }
+      }
+      let there = try await rig.open { try await Set($0.read(after: 0, limit: .max).compactMap(\.record.number)) }
+      #expect(removed.isDisjoint(with: there), "seed \(random.seed): removed and there")
+      #expect(held.subtracting(removing).isSubset(of: there), "seed \(random.seed): lost")
+      #expect(there.isSubset(of: held), "seed \(random.seed): there again")
+      held = there
+    }
+    #expect(kills > 3)
+  }
 }

@@ -92,6 +92,37 @@ import Testing
     }
   }
 
+  /// So many that the rows of what is gone are deleted meanwhile, whose neighbours are there or not.
+  @Test(.timeLimit(.minutes(2)), arguments: [2, 3, 50])
+  func whatIsTakenOutIsNoLongerThereWhereverItWas(oneOf: Int) async throws {
+    var random = SeededRandom()
+    let numbers = 1...5000
+    let kept = numbers.filter { $0 % oneOf == 0 }
+    var left: (bytes: Int, oldest: Int64?) = (0, nil)
+    try await rig.open { spool in
+      let sequences = try await inserted(numbers, into: spool).map { try $0.get() }
+      await withTaskGroup { group in
+        for number in numbers.shuffled(using: &random) where number % oneOf != 0 {
+          group.addTask(executorPreference: Loop.executor) { await spool.remove(sequences[number - 1]) }
+        }
+      }
+      #expect(spool.depth == kept.count)
+      let numbers = try await spool.read(after: 0, limit: .max).map(\.record.number)
+      #expect(numbers == kept)
+      let counts = try await spool.heldKeys().map(\.count)
+      #expect(counts == [kept.count])
+      left = (spool.bytes, spool.oldest?.milliseconds)
+      let report = try SpoolReport(lookingInto: rig.directory, listing: 1)
+      #expect(report.records == kept.count && report.bytes == left.bytes)
+      #expect(report.first.map(\.sequence) == [sequences[oneOf - 1]])
+    }
+    try await rig.open { spool in
+      #expect(spool.depth == kept.count && spool.bytes == left.bytes && spool.oldest?.milliseconds == left.oldest)
+      let numbers = try await spool.read(after: 0, limit: .max).map(\.record.number)
+      #expect(numbers == kept)
+    }
+  }
+
   @Test(.timeLimit(.minutes(2)))
   func tellsWhoseRecordsItHolds() async throws {
     try await rig.open { spool in

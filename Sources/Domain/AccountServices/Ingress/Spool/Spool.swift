@@ -184,13 +184,13 @@ package final class Spool {
     }
   }
 
-  /// Whether nothing is held, and traces of what was are.
-  private var shallShrink: Bool { hasRemains && content.records == 0 }
+  /// Whether there are rows of what is gone, or nothing is held and traces of what was are.
+  private var shallShrink: Bool { content.gone > 0 || hasRemains && content.records == 0 }
 
   /// Gives space and traces back, unless a reader is in the way now.
   private func shrink() async {
     switch await keeper.run({ file throws(SpoolError) in try file.shrink() }) {
-    case .success(let isDone): hasRemains = !isDone
+    case .success(let (after, isDone)): (content, hasRemains) = (after, !isDone)
     case .failure(let failure):
       metrics.failures[.write].increment()
       note(failure)

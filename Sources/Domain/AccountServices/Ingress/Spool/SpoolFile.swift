@@ -14,6 +14,9 @@ final class SpoolFile {
   struct Content: Sendable, Equatable {
     var records = 0
     var bytes = 0
+    /// What was taken out, and whose rows are still there.
+    var gone = 0
+    var goneBytes = 0
     var oldest: Timestamp?
     /// The highest number in it, or ever given since it was opened.
     var lastSequence: Int64 = 0
@@ -29,6 +32,17 @@ final class SpoolFile {
   private let removal: Statement
   private let reading: Statement
   private let oldest: Statement
+  private let nextGone: Statement
+  private let sweepingRecords: Statement
+  private let sweepingGone: Statement
+  /// A place before which nothing is held.
+  private var beginning: Int64 = 0
+
+  /// How many rows of what is gone may wait for their neighbours to go too, and how many bytes: what a drain has under way
+  /// lies between them.
+  private static let mostGone = (rows: 2048, bytes: 4 << 20)
+  /// How many of them are deleted in one transaction, and about how many bytes, so that the database's log stays small.
+  private static let sweep = (rows: 256, bytes: 1 << 20)
 
   /// Takes the directory, and opens the database in it or makes it. What is there is checked as a whole.
   init(in directory: String) throws(SpoolError) {
@@ -41,50 +55,73 @@ final class SpoolFile {
     }
     let database = try SpoolSchema.open(directory)
     self.database = database
-    (insertion, removal, reading, oldest, content) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+    (insertion, removal, reading, oldest) = try SpoolError.translating(directory) { () throws(SQLiteError) in
       (
         try database.prepare(
           "INSERT INTO record (sequence, since, size, topic, key, headers, value) VALUES (?, ?, ?, ?, ?, ?, ?)"),
-        try database.prepare("DELETE FROM record WHERE sequence = ? RETURNING size"),
         try database.prepare(
-          """
-          SELECT sequence, since, topic, key, headers, value FROM record WHERE sequence > ? ORDER BY sequence LIMIT ?
-          """),
-        try database.prepare("SELECT since FROM record ORDER BY sequence LIMIT 1"),
-        try SpoolSchema.content(of: database)
+          "INSERT INTO gone (sequence, size) SELECT sequence, size FROM held WHERE sequence = ? RETURNING size"),
+        try database.prepare(
+          "SELECT sequence, since, topic, key, headers, value FROM held WHERE sequence > ? ORDER BY sequence LIMIT ?"),
+        try database.prepare("SELECT sequence, since FROM held WHERE sequence >= ? ORDER BY sequence LIMIT 1")
       )
     }
+    (nextGone, sweepingRecords, sweepingGone) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+      (
+        try database.prepare("SELECT sequence, size FROM gone ORDER BY sequence LIMIT ?"),
+        try database.prepare(
+          "DELETE FROM record WHERE sequence IN (SELECT sequence FROM gone WHERE sequence <= ?)"),
+        try database.prepare("DELETE FROM gone WHERE sequence <= ?")
+      )
+    }
+    content = try SpoolError.translating(directory) { () throws(SQLiteError) in try SpoolSchema.content(of: database) }
   }
 
   /// Makes the changes durable, all of them or none.
   func commit(_ changes: Changes) throws(SpoolError) -> Content {
-    if !changes.inserts.isEmpty {
-      reserve.take()
-      if !reserve.isThere, try freeBytes() < SpoolReserve.size {
-        throw SpoolError(.full, path, "the disk is full")
-      }
+    let inserts = !changes.inserts.isEmpty
+    if inserts, try !hasReserve() {
+      if content.gone > 0 { try makeRoom() }
+      guard try hasReserve() else { throw SpoolError(.full, path, "the disk is full") }
     }
     do throws(SpoolError) {
       return try write(changes)
     } catch {
-      guard error.code == .full, changes.inserts.isEmpty else { throw error }
-      reserve.giveUp()
-      // What the log holds goes into the file, and the log begins anew.
-      _ = try SpoolError.translating(path) { () throws(SQLiteError) in try database.truncateLog() }
+      guard error.code == .full, !inserts || content.gone > 0 else { throw error }
+      try makeRoom()
+      if inserts { guard try hasReserve() else { throw error } }
       return try write(changes)
     }
   }
 
+  /// Whether the reserve is there, or as much room in the file.
+  private func hasReserve() throws(SpoolError) -> Bool {
+    reserve.take()
+    if reserve.isThere { return true }
+    return try freeBytes() >= SpoolReserve.size
+  }
+
+  /// Gives the reserve up, so that what was taken out can make room.
+  private func makeRoom() throws(SpoolError) {
+    reserve.giveUp()
+    // What the log holds goes into the file, and the log begins anew.
+    _ = try SpoolError.translating(path) { () throws(SQLiteError) in try database.truncateLog() }
+    try sweepAll()
+  }
+
   private func write(_ changes: Changes) throws(SpoolError) -> Content {
-    var after = content
+    var (after, first) = (content, beginning)
     try SpoolError.translating(path) { () throws(SQLiteError) in
       try database.transaction { () throws(SQLiteError) in
         // What goes makes room for what comes.
+        if after.gone > Self.mostGone.rows || after.goneBytes > Self.mostGone.bytes { try sweepSome(&after) }
         for sequence in changes.removals {
           let size: Int64? = try removal.first(sequence) { row throws(SQLiteError) in try row.value(0) }
           guard let size else { continue }
           after.records -= 1
           after.bytes -= Int(size)
+          after.gone += 1
+          after.goneBytes += Int(size)
         }
         for spooled in changes.inserts {
           try insert(spooled)
@@ -92,19 +129,48 @@ final class SpoolFile {
           after.bytes += spooled.size
           after.lastSequence = max(after.lastSequence, spooled.sequence)
         }
-        let since = try oldest.first { row throws(SQLiteError) in try row.value(0, as: Int64.self) }
-        after.oldest = since.flatMap(Timestamp.init(milliseconds:))
+        let found = try oldest.first(first) { row throws(SQLiteError) -> (Int64, Int64) in
+          (try row.value(0), try row.value(1))
+        }
+        after.oldest = found.flatMap { Timestamp(milliseconds: $0.1) }
+        first = found?.0 ?? after.lastSequence
       }
     }
-    content = after
+    (content, beginning) = (after, first)
     return after
+  }
+
+  /// Deletes the oldest rows of what is gone.
+  private func sweepSome(_ content: inout Content) throws(SQLiteError) {
+    var (last, rows, bytes): (Int64, Int, Int) = (0, 0, 0)
+    try nextGone.forEach(Int64(Self.sweep.rows)) { row throws(SQLiteError) in
+      guard bytes < Self.sweep.bytes else { return }
+      last = try row.value(0)
+      rows += 1
+      bytes += Int(try row.value(1, as: Int64.self))
+    }
+    try sweepingRecords.run(last)
+    try sweepingGone.run(last)
+    content.gone -= rows
+    content.goneBytes -= bytes
+  }
+
+  /// Deletes all rows of what is gone.
+  private func sweepAll() throws(SpoolError) {
+    while content.gone > 0 {
+      var after = content
+      try SpoolError.translating(path) { () throws(SQLiteError) in
+        try database.transaction { () throws(SQLiteError) in try sweepSome(&after) }
+      }
+      content = after
+    }
   }
 
   /// The records behind a place, oldest first.
   func read(after sequence: Int64, limit: Int) throws(SpoolError) -> [SpooledRecord] {
     var records: [SpooledRecord] = []
     try SpoolError.translating(path) { () throws(SQLiteError) in
-      try reading.forEach(sequence, Int64(limit)) { row throws(SQLiteError) in
+      try reading.forEach(max(sequence, beginning - 1), Int64(limit)) { row throws(SQLiteError) in
         records.append(try SpooledRecord(reading: row))
       }
     }
@@ -115,7 +181,7 @@ final class SpoolFile {
   func heldKeys() throws(SpoolError) -> [(key: [UInt8], count: Int)] {
     var keys: [(key: [UInt8], count: Int)] = []
     try SpoolError.translating(path) { () throws(SQLiteError) in
-      try database.prepare("SELECT coalesce(key, value), count(*) FROM record GROUP BY 1").forEach {
+      try database.prepare("SELECT coalesce(key, value), count(*) FROM held GROUP BY 1").forEach {
         row throws(SQLiteError) in
         keys.append((key: try row.value(0), count: Int(try row.value(1, as: Int64.self))))
       }
@@ -123,14 +189,17 @@ final class SpoolFile {
     return keys
   }
 
-  /// Gives the space back where nothing is held any more: no page of the past stays, in the file or in the log. False
-  /// where a reader is in the way.
-  func shrink() throws(SpoolError) -> Bool {
-    try SpoolError.translating(path) { () throws(SQLiteError) in
+  /// Deletes what is gone, and gives the space back where nothing is held any more: no page of the past stays, in the file
+  /// or in the log. `isDone` is false where a reader is in the way.
+  func shrink() throws(SpoolError) -> (content: Content, isDone: Bool) {
+    try sweepAll()
+    guard content.records == 0 else { return (content, true) }
+    let isDone = try SpoolError.translating(path) { () throws(SQLiteError) in
       // Copies what there is, which is nothing.
       try database.execute("VACUUM")
       return try database.truncateLog()
     }
+    return (content, isDone)
   }
 
   /// What the file has of room in itself, where records have gone.

@@ -52,7 +52,7 @@ package struct SpoolReport: Sendable, Equatable {
     let content = try SpoolSchema.content(of: database)
     (records, bytes, oldest) = (content.records, content.bytes, content.oldest)
     var found: [[String]: Int] = [:]
-    let records = try database.prepare("SELECT sequence, since, topic, headers FROM record ORDER BY sequence")
+    let records = try database.prepare("SELECT sequence, since, topic, headers FROM held ORDER BY sequence")
     try records.forEach { row throws(SQLiteError) in
       guard
         let since = Timestamp(milliseconds: try row.value(1)),

@@ -10,7 +10,7 @@ enum SpoolSchema {
   /// Only readers are in anyone's way, for a moment: the directory is one process' own.
   static let busyTimeout = Duration.seconds(5)
   /// The number of the form, which the file carries. Another form gets another number, and the step to it stands here.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   /// Opens the database in `directory`, or makes it. What is there is checked as a whole: a damaged file is never taken
   /// for an empty one.
@@ -23,9 +23,14 @@ enum SpoolSchema {
       }
       return (database, try Self.version(of: database), tables == 0)
     }
-    if !isNew { try expect(found, directory) }
+    if !isNew, found != 1 { try expect(found, directory) }
     try SpoolError.translating(directory) { () throws(SQLiteError) in
-      if isNew { try makeTables(in: database) } else { try database.check() }
+      if !isNew { try database.check() }
+      guard isNew || found == 1 else { return }
+      try database.transaction { () throws(SQLiteError) in
+        if isNew { try makeRecords(in: database) }
+        try makeRemovals(in: database)
+      }
     }
     return database
   }
@@ -49,16 +54,17 @@ enum SpoolSchema {
 
   /// Counts what is there.
   static func content(of database: Database) throws(SQLiteError) -> SpoolFile.Content {
-    let counted = try database.prepare(
-      "SELECT count(*), coalesce(sum(size), 0), coalesce(max(sequence), 0) FROM record"
-    )
-    .first { row throws(SQLiteError) in
-      SpoolFile.Content(
-        records: Int(try row.value(0, as: Int64.self)), bytes: Int(try row.value(1, as: Int64.self)), oldest: nil,
-        lastSequence: try row.value(2))
+    func count(_ text: StaticString) throws(SQLiteError) -> (records: Int, bytes: Int, last: Int64) {
+      try database.prepare(text).first { row throws(SQLiteError) in
+        (Int(try row.value(0, as: Int64.self)), Int(try row.value(1, as: Int64.self)), try row.value(2))
+      } ?? (0, 0, 0)
     }
-    var content = counted ?? SpoolFile.Content()
-    let since = try database.prepare("SELECT since FROM record ORDER BY sequence LIMIT 1").first {
+    let rows = try count("SELECT count(*), coalesce(sum(size), 0), coalesce(max(sequence), 0) FROM record")
+    let gone = try count("SELECT count(*), coalesce(sum(size), 0), coalesce(max(sequence), 0) FROM gone")
+    var content = SpoolFile.Content(
+      records: rows.records - gone.records, bytes: rows.bytes - gone.bytes, gone: gone.records, goneBytes: gone.bytes,
+      lastSequence: rows.last)
+    let since = try database.prepare("SELECT since FROM held ORDER BY sequence LIMIT 1").first {
       row throws(SQLiteError) in try row.value(0, as: Int64.self)
     }
     content.oldest = since.flatMap(Timestamp.init(milliseconds:))
@@ -69,22 +75,35 @@ enum SpoolSchema {
     try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in try row.value(0) } ?? 0
   }
 
-  private static func makeTables(in database: Database) throws(SQLiteError) {
-    try database.transaction { () throws(SQLiteError) in
-      try database.execute(
-        """
-        CREATE TABLE record (
-          sequence INTEGER PRIMARY KEY CHECK (sequence > 0),
-          since INTEGER NOT NULL,  -- milliseconds since 1970
-          size INTEGER NOT NULL CHECK (size > 0),  -- what it counts against the spool's limit
-          topic TEXT NOT NULL,
-          key BLOB,
-          headers BLOB NOT NULL,  -- each name and value after its length, four bytes
-          value BLOB NOT NULL
-        ) STRICT;
-        PRAGMA user_version = 1;
-        """)
-    }
+  private static func makeRecords(in database: Database) throws(SQLiteError) {
+    try database.execute(
+      """
+      CREATE TABLE record (
+        sequence INTEGER PRIMARY KEY CHECK (sequence > 0),
+        since INTEGER NOT NULL,  -- milliseconds since 1970
+        size INTEGER NOT NULL CHECK (size > 0),  -- what it counts against the spool's limit
+        topic TEXT NOT NULL,
+        key BLOB,
+        headers BLOB NOT NULL,  -- each name and value after its length, four bytes
+        value BLOB NOT NULL
+      ) STRICT;
+      """)
+  }
+
+  /// What is new in the second form. A drain takes records out here and there: to delete each would write a page of 16 KiB
+  /// a record, and a disk that does so is what a drain would wait for. So a record is first noted as gone, hundreds to a
+  /// page, and its row is deleted later, together with its neighbours.
+  private static func makeRemovals(in database: Database) throws(SQLiteError) {
+    try database.execute(
+      """
+      CREATE TABLE gone (  -- taken out for good; the row is still there
+        sequence INTEGER PRIMARY KEY,
+        size INTEGER NOT NULL
+      ) STRICT;
+      CREATE VIEW held AS
+        SELECT * FROM record WHERE NOT EXISTS (SELECT 1 FROM gone WHERE gone.sequence = record.sequence);
+      PRAGMA user_version = 2;
+      """)
   }
 
   private static func expect(_ found: Int64, _ directory: String) throws(SpoolError) {
@@ -92,6 +111,10 @@ enum SpoolSchema {
       throw SpoolError(
         .newerVersion, directory,
         "\(SpoolDirectory.database) is of version \(found), and this program knows \(version) at most")
+    }
+    guard found != 1 else {
+      throw SpoolError(
+        .failed, directory, "\(SpoolDirectory.database) is of version 1, until the ingress starts on it")
     }
     guard found == version else {
       throw SpoolError(.damaged, directory, "\(SpoolDirectory.database) is not a spool")
