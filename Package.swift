@@ -175,6 +175,7 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("load", linking: ["ssl", "crypto"]),
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
+    benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
     benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
   ]
 }
