@@ -129,7 +129,7 @@ let package = Package(
       "EndToEndTests",
       [
         "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient",
-        "HTTPServer", "Kafka", "Telemetry", "TestSupport", "persistent-sender", "siwa", "siwa-ingress",
+        "HTTPServer", "Kafka", "SQLite", "Telemetry", "TestSupport", "persistent-sender", "siwa", "siwa-ingress",
       ], beside: ["Preloaded", "Python"]),
     .executableTarget(
       name: "persistent-sender", path: "Tests/PersistentSender",

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import SQLite
 import Telemetry
 import TestSupport
 import Testing
@@ -66,6 +67,11 @@ import Testing
       listed.output.contains(
         #""list":[{"sequence":1,"since":1767225600000,"topic":"apple.account-events.v1","#
           + #""type":"com.apple.siwa.consent-revoked.v1","event":"event-1"},"#))
+
+    let database = try Database(directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    try database.execute("UPDATE record SET headers = x'ff' WHERE sequence > 1")
+    let damaged = try await siwa(["--directory", directory])
+    #expect(damaged.end == .exit(0) && damaged.output.contains("\nDamaged  2, which stay: 2, 3\n1  apple."))
   }
 
   @Test(.timeLimit(.minutes(3)))

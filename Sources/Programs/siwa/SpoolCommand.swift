@@ -70,6 +70,10 @@ struct SpoolCommand: Command {
   private func text(_ report: SpoolReport, _ folder: String) -> String {
     var lines = ["Spool    \(folder)", "Records  \(report.records)", "Bytes    \(report.bytes)"]
     if let oldest = report.oldest { lines.append("Oldest   \(oldest), \(age(of: oldest) / 1000) seconds ago") }
+    if !report.damaged.isEmpty {
+      let places = report.damaged.prefix(limit).map { "\($0)" }.joined(separator: ", ")
+      lines.append("Damaged  \(report.damaged.count), which stay: \(places)")
+    }
     lines += report.counts.map { "\($0.records)  \($0.topic)  \($0.type)" }
     lines += report.first.map { "\($0.sequence)  \($0.since)  \($0.topic)  \($0.type)  \($0.eventID)" }
     return lines.joined(separator: "\n")
@@ -81,6 +85,7 @@ struct SpoolCommand: Command {
       .init("bytes", .integer(Int64(report.bytes))),
       .init("oldest", report.oldest.map { .integer($0.milliseconds) } ?? .null),
       .init("oldestAge", report.oldest.map { .integer(age(of: $0)) } ?? .null),
+      .init("damaged", .array(report.damaged.map { .integer($0) })),
       .init(
         "counts",
         .array(

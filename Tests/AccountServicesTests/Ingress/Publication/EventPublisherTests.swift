@@ -145,6 +145,27 @@ import Testing
     }
   }
 
+  @Test func whatIsDamagedInTheSpoolStaysThereAndKeepsNobodyWaiting() async throws {
+    try await PublisherRig.run(drains: false) { rig in
+      rig.log.fault = { _ in .sample(.unavailable) }
+      // More than are read at once.
+      for number in 1...300 { #expect(try await rig.publish("ada", number) == .spooled) }
+      #expect(try await rig.publish("bob", 1) == .spooled)
+      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      try other.execute("UPDATE record SET headers = x'ff' WHERE sequence < 300")
+      try await rig.again { rig in
+        try await until { rig.spool.depth == 299 }
+        #expect(rig.published.sorted() == ["ada-300", "bob-1"])
+        #expect(rig.spool.damaged == Set(1...299))
+        #expect(rig.lines.lines.count { $0.contains("a record in the spool is damaged") } == 299)
+        // Its account goes on, too.
+        #expect(try await rig.publish("ada", 301) == .published(EventLogPosition(partition: 0, offset: 2)))
+        let report = try SpoolReport(lookingInto: rig.spoolDirectory, listing: 1)
+        #expect(report.records == 299 && report.damaged == Array(1...299) && report.first.isEmpty)
+      }
+    }
+  }
+
   @Test func anAccountThatTheLogRefusesKeepsNobodyElseWaiting() async throws {
     try await PublisherRig.run { rig in
       rig.log.fault = { _ in .sample(.unavailable) }

@@ -69,8 +69,10 @@ final class PublisherRig {
   /// What stands on the log, as `person-number`.
   var published: [String] { log.records.map { String(decoding: $0.value, as: UTF8.self) } }
 
+  /// Where the spool is.
+  var spoolDirectory: String { folder.path }
   /// The spool's database.
-  var spoolFile: String { folder.path + "/spool.sqlite" }
+  var spoolFile: String { spoolDirectory + "/spool.sqlite" }
 
   /// Waits until the spool is empty.
   func untilDrained() async throws { try await until { spool.depth == 0 } }

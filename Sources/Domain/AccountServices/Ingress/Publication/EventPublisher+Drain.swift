@@ -31,7 +31,7 @@ extension EventPublisher {
   private func somethingToDrain() async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        if spool.depth > 0 || isClosing || Task.isCancelled { return continuation.resume() }
+        if spool.depth > spool.damaged.count || isClosing || Task.isCancelled { return continuation.resume() }
         drainer = continuation
       }
     } onCancel: {
@@ -55,6 +55,8 @@ extension EventPublisher {
         } catch {
           return logger.error("the spool cannot be read", ["cause": .describing(error)])
         }
+        // What cannot be read keeps nobody waiting: not even its own account, for which it would be for ever.
+        for damaged in spool.takeFindings() { lanes.hold(-1, of: AccountLanes.name(of: damaged.account)) }
         if records.isEmpty { return }
         for record in records {
           place = record.sequence

@@ -21,6 +21,8 @@ package final class Spool {
   package var hasRoom: Bool { content.bytes + pledged + (64 << 10) <= limit }
   /// The last number that was given to a record; 0 before the first one.
   package private(set) var lastSequence: Int64
+  /// The numbers of those that were found damaged. They stay, and nobody waits for them.
+  package private(set) var damaged: Set<Int64> = []
   /// Since when the oldest of them has been here; nil where there is none.
   package var oldest: Timestamp? { content.oldest }
 
@@ -33,6 +35,7 @@ package final class Spool {
   private var content: SpoolFile.Content
   /// What the records take that have a number and are not written yet.
   private var pledged = 0
+  private var findings: [DamagedRecord] = []
   private var waiting = SpoolGroup()
   private var working: Task<Void, Never>?
   private let pause = Deadline()
@@ -94,9 +97,23 @@ package final class Spool {
     }
   }
 
-  /// The records behind a place, oldest first, `limit` at most; from the beginning with 0.
+  /// The records behind a place, oldest first, `limit` at most; from the beginning with 0. What is damaged is left out,
+  /// and `takeFindings` has it.
   package func read(after sequence: Int64, limit: Int) async throws(SpoolError) -> [SpooledRecord] {
-    try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
+    let page = try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
+    for finding in page.damaged where damaged.insert(finding.sequence).inserted {
+      findings.append(finding)
+      logger.error(
+        "a record in the spool is damaged, and stays there",
+        ["spool.directory": .string(directory), "spool.sequence": .integer(finding.sequence)])
+    }
+    return page.records
+  }
+
+  /// What was found damaged since this was called the last time.
+  func takeFindings() -> [DamagedRecord] {
+    defer { findings = [] }
+    return findings
   }
 
   /// How many records of each key it holds, of each value where there is no key. Reads all of it: for the start.

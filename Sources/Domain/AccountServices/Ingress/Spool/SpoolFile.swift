@@ -166,15 +166,26 @@ final class SpoolFile {
     }
   }
 
-  /// The records behind a place, oldest first.
-  func read(after sequence: Int64, limit: Int) throws(SpoolError) -> [SpooledRecord] {
-    var records: [SpooledRecord] = []
-    try SpoolError.translating(path) { () throws(SQLiteError) in
-      try reading.forEach(max(sequence, beginning - 1), Int64(limit)) { row throws(SQLiteError) in
-        records.append(try SpooledRecord(reading: row))
+  /// The records behind a place, oldest first, and what cannot be read there. No records: there are none.
+  func read(after sequence: Int64, limit: Int) throws(SpoolError) -> SpoolPage {
+    var (page, place, rows) = (SpoolPage(), max(sequence, beginning - 1), limit)
+    while page.records.isEmpty, rows == limit {
+      rows = 0
+      try SpoolError.translating(path) { () throws(SQLiteError) in
+        try reading.forEach(place, Int64(limit)) { row throws(SQLiteError) in
+          rows += 1
+          place = try row.value(0)
+          do throws(SQLiteError) {
+            page.records.append(try SpooledRecord(reading: row))
+          } catch {
+            guard error.code == .unexpectedValue else { throw error }
+            let (key, value): ([UInt8]?, [UInt8]) = (try row.value(3), try row.value(5))
+            page.damaged.append(DamagedRecord(sequence: place, account: key ?? value))
+          }
+        }
       }
     }
-    return records
+    return page
   }
 
   /// How many records of each key there are; a record without one counts under its value.

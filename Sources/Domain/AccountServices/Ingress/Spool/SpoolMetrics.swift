@@ -36,6 +36,7 @@ struct SpoolMetrics: Sendable {
       }
     }
     gauge("records", "Records in the spool: answered 200, and not known to be on Kafka.") { Double($0.depth) }
+    gauge("damaged_records", "Records in the spool that cannot be read, and stay there.") { Double($0.damaged.count) }
     gauge("bytes", "What the records in the spool take of its limit.") { Double($0.bytes) }
     gauge("oldest_age_seconds", "How long the oldest record has been in the spool; 0 where it is empty.") {
       $0.ageOfOldest / .seconds(1)

@@ -33,6 +33,8 @@ package struct SpoolReport: Sendable, Equatable {
   package private(set) var bytes = 0
   /// Since when the oldest of them has been here; nil where there is none.
   package private(set) var oldest: Timestamp?
+  /// The places of those that cannot be read, and so are not published.
+  package private(set) var damaged: [Int64] = []
   /// How many of each kind, the most frequent first.
   package private(set) var counts: [Count] = []
   /// The oldest of them, as many as were asked for.
@@ -52,19 +54,23 @@ package struct SpoolReport: Sendable, Equatable {
     let content = try SpoolSchema.content(of: database)
     (records, bytes, oldest) = (content.records, content.bytes, content.oldest)
     var found: [[String]: Int] = [:]
-    let records = try database.prepare("SELECT sequence, since, topic, headers FROM held ORDER BY sequence")
+    let records = try database.prepare(
+      "SELECT sequence, since, topic, key, headers, value FROM held ORDER BY sequence")
     try records.forEach { row throws(SQLiteError) in
-      guard
-        let since = Timestamp(milliseconds: try row.value(1)),
-        let headers = [EventRecord.Header](packed: try row.value(3))
-      else { throw SQLiteError.unexpectedValue("a record is not of the form in which it was written") }
-      let (topic, type): (String, String) = (try row.value(2), headers.text(of: "ce_type"))
-      found[[topic, type], default: 0] += 1
+      let record: SpooledRecord
+      do throws(SQLiteError) {
+        record = try SpooledRecord(reading: row)
+      } catch {
+        guard error.code == .unexpectedValue else { throw error }
+        return damaged.append(try row.value(0))
+      }
+      let (topic, headers) = (record.record.topic, record.record.headers)
+      let type = headers.text(of: "ce_type")
+      found[[topic.name, type], default: 0] += 1
       guard first.count < limit else { return }
       first.append(
         Entry(
-          sequence: try row.value(0), since: since, topic: Topic(name: topic), eventID: headers.text(of: "ce_id"),
-          type: type))
+          sequence: record.sequence, since: record.since, topic: topic, eventID: headers.text(of: "ce_id"), type: type))
     }
     counts = found.map { Count(topic: Topic(name: $0.key[0]), type: $0.key[1], records: $0.value) }
     counts.sort { ($1.records, $0.topic.name, $0.type) < ($0.records, $1.topic.name, $1.type) }
