@@ -88,6 +88,29 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(2)))
+  func aRemovalThatAlwaysFailsHindersNothingElse() async throws {
+    try await rig.open { spool in
+      for number in 1...30 { _ = try await spool.insert(SpoolRig.record(number)) }
+      try await execute(
+        "CREATE TRIGGER stuck BEFORE INSERT ON gone WHEN new.sequence = 7 BEGIN SELECT raise(ABORT, 'no'); END",
+        on: spool)
+      async let stuck: Void = spool.remove(7)
+      await withTaskGroup { group in
+        for sequence in 1...30 as ClosedRange<Int64> where sequence != 7 {
+          group.addTask(executorPreference: Loop.executor) { await spool.remove(sequence) }
+        }
+      }
+      #expect(spool.depth == 1)
+      for number in 31...33 { _ = try await spool.insert(SpoolRig.record(number)) }
+      #expect(rig.log.lines.count { $0.contains("cannot be written") } == 1, "once, and not with every attempt")
+      #expect(rig.log.lines.allSatisfy { !$0.contains("can be written again") })
+      try await execute("DROP TRIGGER stuck", on: spool)
+      await stuck
+      #expect(spool.depth == 3 && rig.log.lines.last?.contains("can be written again") == true)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
   func aRemovalThatTheDiskRefusesDoesNotHinderTheEnd() async throws {
     try await rig.open { spool in
       let sequence = try await spool.insert(SpoolRig.record(1))

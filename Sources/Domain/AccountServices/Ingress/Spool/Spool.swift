@@ -37,6 +37,9 @@ package final class Spool {
   private var pledged = 0
   private var findings: [DamagedRecord] = []
   private var waiting = SpoolGroup()
+  /// How many removals are tried at once, and those that the disk refused one by one.
+  private var removalsAtATime = SpoolGroup.most
+  private var stuck: Set<Int64> = []
   private var working: Task<Void, Never>?
   private let pause = Deadline()
   private var isFailing = false
@@ -165,23 +168,33 @@ package final class Spool {
 
   /// Commits the first of what waits. False where the disk has refused removals, and nothing else waits.
   private func commitWaiting() async -> Bool {
-    let group = waiting.takeSome()
+    let group = waiting.takeSome(removals: removalsAtATime)
     var failure = await commit(group.changes)
+    var refusal = failure
+    if failure != nil, !group.inserts.isEmpty, !group.removals.isEmpty {
+      // Neither fails because of the other; and a disk without room for records may have some for removals, which make
+      // room.
+      refusal = await commit(SpoolFile.Changes(inserts: [], removals: group.changes.removals))
+      failure = await commit(SpoolFile.Changes(inserts: group.changes.inserts, removals: []))
+    }
     for insert in group.inserts {
       pledged -= insert.record.size
       insert.waiter.resume(returning: failure.map { .failure($0) } ?? .success(insert.record.sequence))
     }
-    if group.removals.isEmpty { return true }
-    // A disk without room for records may still have some for removals, which make room.
-    if failure != nil, !group.inserts.isEmpty {
-      failure = await commit(SpoolFile.Changes(inserts: [], removals: group.changes.removals))
-    }
-    if failure != nil, !isClosed {
-      waiting.removals = group.removals + waiting.removals
-      return !waiting.inserts.isEmpty
-    }
+    if refusal != nil, !isClosed, !group.removals.isEmpty { return postpone(group.removals) }
+    removalsAtATime = min(removalsAtATime * 2, SpoolGroup.most)
     for removal in group.removals { removal.waiter.resume() }
     return true
+  }
+
+  /// Lets removals that the disk has refused wait behind the others. One by one they show which of them it is that cannot
+  /// be done. False where nothing else is to be tried now.
+  private func postpone(_ removals: [SpoolGroup.Removal]) -> Bool {
+    waiting.removals += removals
+    removalsAtATime = 1
+    guard removals.count == 1 else { return true }
+    stuck.insert(removals[0].sequence)
+    return !waiting.inserts.isEmpty
   }
 
   /// Makes the changes durable, or says why not.
@@ -192,7 +205,8 @@ package final class Spool {
       metrics.inserts.increment(by: UInt64(changes.inserts.count))
       metrics.removals.increment(by: UInt64(content.records + changes.inserts.count - after.records))
       (content, hasRemains) = (after, true)
-      note(nil)
+      stuck.subtract(changes.removals)
+      if stuck.isEmpty { note(nil) }
       return nil
     case .failure(let failure):
       metrics.failures[failure.code == .full ? .full : .write].increment()
