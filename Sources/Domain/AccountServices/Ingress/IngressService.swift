@@ -4,7 +4,8 @@ package import EventLoop
 package import HTTPServer
 package import Telemetry
 
-/// The ingress: takes Apple's notifications over TLS, and puts what they say onto the log.
+/// The ingress: takes Apple's notifications over TLS, and puts what they say onto the log, the events of an account in the
+/// order in which they were accepted, within one process.
 @Loop
 package final class IngressService {
   /// Seconds that an answer "not now" asks Apple to wait.

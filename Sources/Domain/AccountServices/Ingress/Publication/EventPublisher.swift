@@ -10,7 +10,8 @@ package import Telemetry
 ///
 /// The order of an account's records holds, because one of them at a time is on its way: the next follows when the first
 /// is acknowledged, or queues in the spool behind it. So a record may stand on the log twice, directly one after the
-/// other, and never behind a later one of its account.
+/// other, and never behind a later one of its account. That is the order of what was accepted, within one process: what two
+/// processes accept of one account stands on the log in no order.
 @Loop
 package final class EventPublisher {
   /// What became of a record that was accepted.
