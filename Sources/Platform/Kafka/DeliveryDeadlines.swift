@@ -34,6 +34,10 @@ extension ClientProfile {
         // time from POST to 200 at 1,000 a second (`make bench`, one run each on an otherwise quiet machine): records in a
         // request are what a broker and its connection cost hang on.
         (name: "linger.ms", value: "1"),
+        // A broker begins a connection's next request when it has answered the one before, and each request has records
+        // of one partition. With five under way and as many made up behind them, as librdkafka has it, records wait for
+        // their turn in requests that nothing can be added to any more: a request then has a third as many.
+        (name: "max.in.flight", value: "1"),
         (name: "socket.nagle.disable", value: "true"),
         (name: "queue.buffering.max.messages", value: "10000"),
         (name: "queue.buffering.max.kbytes", value: "65536"),
