@@ -1,0 +1,87 @@
+package import AccountEvents
+package import AccountStore
+package import EventLoop
+
+/// Erases a person from everything that the operator's policy names.
+@Loop
+package final class DataEraser {
+  /// How long an erasure waits before it asks again whether the tokens are ended.
+  private static let pause = Duration.seconds(1)
+
+  private let policies: [TeamID: ErasureSettings.Policy]
+  private let erasures: Erasures
+  private let store: any AccountStore
+  private let now: @Sendable () -> Timestamp
+
+  /// An eraser by these policies; teams without one have nothing erased and everything reported.
+  package init(
+    _ policies: [TeamID: ErasureSettings.Policy], _ erasures: Erasures, store: any AccountStore,
+    now: @escaping @Sendable () -> Timestamp
+  ) {
+    (self.policies, self.erasures, self.store, self.now) = (policies, erasures, store, now)
+  }
+
+  /// The consumer `data-eraser`.
+  package nonisolated var consumer: EventConsumer {
+    EventConsumer(.dataEraser, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest) { delivery in
+      try await self.process(delivery)
+    }
+  }
+
+  /// What was done.
+  enum Outcome: String, CaseIterable {
+    case erased = "account-erased"
+    case nothing = "nothing-to-erase"
+  }
+
+  /// A deletion covers what a withdrawn consent erases, and not the reverse.
+  @Sendable private nonisolated static func interest(in event: AccountEvent) -> Interest? {
+    switch event.kind {
+    case .emailEnabled, .emailDisabled: nil
+    case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])
+    case .accountDeletionRequested: Interest(severity: 2, tie: 0, yieldsTo: [.signIn])
+    case .accountDelete: Interest(severity: 2, tie: 1, yieldsTo: [.signIn])
+    }
+  }
+
+  /// Goes on with the erasure that the event leads to, and says what it came to once all of it is done.
+  package func process(_ delivery: Delivery) async throws -> Decision {
+    let event = delivery.event
+    guard let policy = policies[event.team] else {
+      throw ConsumerFailure.permanent("no-policy", detail: "teams.\(event.team).erase is missing")
+    }
+    let plan = event.kind == .consentRevoked ? policy.consentRevoked : policy.accountDelete
+    guard !plan.isEmpty else { return Decision(Outcome.nothing.rawValue) }
+    // Once the tokens are gone nobody can revoke them at Apple: the token revoker comes first.
+    let tokens = try await store.tokens(of: event.account)
+    guard !tokens.contains(where: { $0.issuedAt <= event.occurredAt }) else {
+      throw ConsumerFailure.waiting("tokens-not-ended", for: Self.pause)
+    }
+    let order = ErasureOrder(
+      account: event.account, event: event.id, reason: event.kind.name, occurredAt: event.occurredAt)
+    let steps: [ErasureStep]
+    do {
+      steps = try await erasures.proceed(with: order, plan: plan, event: delivery.reference)
+    } catch let error as Erasures.Incomplete {
+      throw ConsumerFailure.transient("targets-incomplete", detail: error.failures.joined(separator: ", "))
+    }
+    let outcome = AccountOutcome(
+      account: store.hash(of: event.account), name: .accountErased, cause: AccountOutcome.Cause(event),
+      consumer: ConsumerName.dataEraser.text, doneAt: now(), targets: steps.map(AccountOutcome.Target.init))
+    // Last: until all else is erased, the store remembers how far it is. Who withdrew consent may give it anew without our
+    // being told; whose account is deleted comes back by a sign-in only.
+    let isStoreErased = plan.contains(ErasureSettings.accountStore)
+    return Decision(
+      Outcome.erased.rawValue,
+      changes: isStoreErased ? [.eraseAccount(isFinal: event.kind != .consentRevoked)] : [],
+      announcements: [Announcement(outcome)])
+  }
+}
+
+extension AccountOutcome.Target {
+  fileprivate init(_ step: ErasureStep) {
+    self.init(
+      name: step.target, state: step.state.rawValue, before: step.before.map(Int64.init),
+      affected: step.affected.map(Int64.init), after: step.after.map(Int64.init))
+  }
+}

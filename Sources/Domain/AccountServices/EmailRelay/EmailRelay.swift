@@ -1,0 +1,83 @@
+package import AccountEvents
+package import AccountStore
+
+/// Keeps whether mail to an account may be sent: what happened last decides, whatever arrives when.
+package struct EmailRelay: Sendable {
+  private let hash: @Sendable (Account) -> AccountHash
+  private let now: @Sendable () -> Timestamp
+
+  /// `hash` makes the keyed hash that stands for an account in outcomes.
+  package init(hash: @escaping @Sendable (Account) -> AccountHash, now: @escaping @Sendable () -> Timestamp) {
+    (self.hash, self.now) = (hash, now)
+  }
+
+  /// The consumer `email-relay`.
+  package var consumer: EventConsumer {
+    EventConsumer(
+      .emailRelay, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest, decide: decide)
+  }
+
+  /// What was done.
+  enum Outcome: String, CaseIterable {
+    case kept = "state-kept"
+    case forgotten = "state-forgotten"
+  }
+
+  /// All of them yield to each other by time, and of one moment to the one that takes more away. None of them brings back
+  /// whom an erasure has removed. What ends the account covers whatever happened before it.
+  @Sendable private static func interest(in event: AccountEvent) -> Interest? {
+    switch event.kind {
+    case .emailEnabled: Interest(severity: 0, tie: 0, yieldsTo: [.erasure])
+    case .emailDisabled: Interest(severity: 0, tie: 1, yieldsTo: [.erasure])
+    case .consentRevoked: Interest(severity: 0, tie: 2, yieldsTo: [])
+    case .accountDeletionRequested: Interest(severity: 1, tie: 0, yieldsTo: [])
+    case .accountDelete: Interest(severity: 1, tie: 1, yieldsTo: [])
+    }
+  }
+
+  private func decide(_ delivery: Delivery) -> Decision {
+    let event = delivery.event
+    let outcome = Announcement(
+      AccountOutcome(
+        account: hash(event.account), name: .relayChanged, cause: AccountOutcome.Cause(event),
+        consumer: ConsumerName.emailRelay.text, doneAt: now()))
+    guard let state = RelayState(event) else {
+      return Decision(
+        Outcome.forgotten.rawValue, changes: [.removeRelay],
+        announcements: [Announcement(forgettingRelayOf: event.account), outcome])
+    }
+    let record = RelayRecord(account: event.account, state: state, event: event.id)
+    return Decision(
+      Outcome.kept.rawValue, changes: [.setRelay(state)], announcements: [Announcement(record), outcome])
+  }
+}
+
+extension ConsumerName {
+  /// The consumer that keeps whether mail may be sent.
+  package static let emailRelay = ConsumerName.own("email-relay")
+  /// The consumer that erases.
+  package static let dataEraser = ConsumerName.own("data-eraser")
+  /// The consumer that ends tokens.
+  package static let tokenRevoker = ConsumerName.own("token-revoker")
+
+  private static func own(_ text: String) -> ConsumerName {
+    guard let name = ConsumerName(text) else { preconditionFailure("\(text) is no name") }
+    return name
+  }
+}
+
+extension RelayState {
+  /// The state after an event; nil after one that leaves none.
+  fileprivate init?(_ event: AccountEvent) {
+    let since = event.occurredAt
+    switch event.kind {
+    case .emailEnabled(let address, let isPrivate):
+      self.init(status: .enabled, address: address, isPrivate: isPrivate, since: since)
+    case .emailDisabled(let address, let isPrivate):
+      self.init(status: .disabled, address: address, isPrivate: isPrivate, since: since)
+    // Unknown is not enabled, so nothing has to be kept to forbid. The echo of our own revocation comes after an erasure
+    // and must not bring the person back.
+    case .consentRevoked, .accountDelete, .accountDeletionRequested: return nil
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import Cryptography
+import EventLoop
+import Telemetry
+import TestSupport
+import Testing
+
+/// What an event does to the targets that the policy names, over a real store.
+@Loop @Suite(.timeLimit(.minutes(5))) struct DataEraserTests {
+  private let shop = ScriptedTarget(holding: 12)
+  private let search = ScriptedTarget(holding: 3)
+
+  /// An eraser over a new store, whose team has withdrawn consents erase from the search alone.
+  private func withEraser(
+    _ body:
+      @Loop (_ store: any AccountStore, _ process: @Loop (AccountEvent) async throws -> Decision, MetricsRegistry)
+      async throws -> Void
+  ) async throws {
+    let files = TemporaryDirectory()
+    let key = try #require(MasterKey(try SecureRandom.bytes(32)))
+    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
+    let registry = MetricsRegistry()
+    let team = try #require(TeamID("A1B2C3D4E5"))
+    let eraser = DataEraser(
+      [
+        team: ErasureSettings.Policy(
+          consentRevoked: ["search"], accountDelete: ["shop", "search", "invoices", "account-store"])
+      ],
+      Erasures(
+        [("shop", shop), ("search", search), ("invoices", Retention(ground: "§ 147 AO", until: "2036-12-31"))],
+        store: store, registry: registry, logger: CapturedLog().logger(), now: { .sample(1_800_000_000_000) }),
+      store: store, now: { .sample(1_800_000_000_000) })
+    do {
+      try await body(store, { try await eraser.process(Delivery(event: $0, attempt: 1, reference: .of($0))) }, registry)
+    } catch {
+      await store.close()
+      throw error
+    }
+    await store.close()
+  }
+
+  private func outcome(_ decision: Decision) throws -> AccountOutcome {
+    let announcement = try #require(decision.announcements.first)
+    return try AccountOutcome(decoding: try #require(announcement.value))
+  }
+
+  @Test func erasesFromEveryTargetAndSaysSo() async throws {
+    try await withEraser { store, process, _ in
+      let decision = try await process(.sample(1, .accountDelete))
+      #expect(decision.outcome == "account-erased")
+      #expect(decision.changes == [.eraseAccount(isFinal: true)])
+      let outcome = try outcome(decision)
+      #expect(
+        outcome.targets == [
+          AccountOutcome.Target(name: "shop", state: "erased", before: 12, affected: 12, after: 0),
+          AccountOutcome.Target(name: "search", state: "erased", before: 3, affected: 3, after: 0),
+          AccountOutcome.Target(name: "invoices", state: "retained", before: nil, affected: nil, after: nil),
+        ])
+      #expect(shop.orders.map(\.reason) == ["account-delete"])
+      let record = decision.announcements.map { String(decoding: ($0.value ?? []) + $0.key, as: UTF8.self) }.joined()
+      #expect(!record.contains("ada"), "an outcome names nobody")
+    }
+  }
+
+  @Test func erasesOfAWithdrawnConsentWhatThePolicyNames() async throws {
+    try await withEraser { _, process, _ in
+      let decision = try await process(.sample(1, .consentRevoked))
+      #expect(decision.changes.isEmpty)
+      #expect(try outcome(decision).targets.map(\.name) == ["search"])
+      #expect(shop.orders.isEmpty)
+    }
+  }
+
+  @Test func putsAsideTheEventOfATeamWithoutAPolicy() async throws {
+    try await withEraser { _, process, _ in
+      let event = AccountEvent.sample(1, .accountDelete)
+      let other = AccountEvent(
+        id: event.id, team: try #require(TeamID("Z1B2C3D4E5")), audience: event.audience, subject: event.subject,
+        kind: event.kind, occurredAt: event.occurredAt, issuedAt: event.issuedAt)
+      let failure = await #expect(throws: ConsumerFailure.self) { try await process(other) }
+      #expect(failure == .permanent("no-policy", detail: "teams.Z1B2C3D4E5.erase is missing"))
+    }
+  }
+
+  @Test func leavesTheTokensToTheRevokerFirst() async throws {
+    try await withEraser { store, process, _ in
+      let event = AccountEvent.sample(1, .accountDeletionRequested)
+      let token = NewToken(
+        kind: .refresh, client: event.audience, value: try #require(SecretToken("r-a-token-that-still-lives")))
+      try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
+      let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
+      #expect(failure == .waiting("tokens-not-ended", for: .seconds(1)))
+      #expect(shop.orders.isEmpty && search.orders.isEmpty)
+
+      // The person is back already: those tokens are none of the event's.
+      try await store.recordSignIn(event.account, at: event.occurredAt + .seconds(60), tokens: [])
+      let ended = Settlement(
+        of: .of(event), by: .tokenRevoker, outcome: "tokens-revoked",
+        changes: [.endTokens(issuedUpTo: event.occurredAt)], announcements: [])
+      _ = try await store.settle([ended], at: event.occurredAt)
+      #expect(try await process(event).changes == [.eraseAccount(isFinal: true)])
+    }
+  }
+
+  @Test func goesOnWhereATargetHasFailedAndAsksNoOtherTwice() async throws {
+    try await withEraser { store, process, registry in
+      let event = AccountEvent.sample(1, .accountDelete)
+      shop.failure = ErasureFailure(.notNow, "status 503")
+      for _ in 1...3 {
+        let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
+        #expect(failure == .transient("targets-incomplete", detail: "shop: not-now"))
+      }
+      #expect(shop.orders.count == 3 && search.orders.count == 1, "the others are erased, and not asked again")
+      let steps = try await store.erasureSteps(of: event.id)
+      #expect(Set(steps.map { "\($0.target) \($0.state)" }) == ["shop failed", "search erased", "invoices retained"])
+      #expect(metric("siwa_erasures_incomplete", registry) == "1")
+      #expect(metric("siwa_erasure_target_failures_total{target=\"shop\",cause=\"not-now\"}", registry) == "3")
+
+      shop.failure = nil
+      let outcome = try outcome(try await process(event))
+      #expect(outcome.targets.map(\.state) == ["erased", "erased", "retained"])
+      #expect(metric("siwa_erasures_incomplete", registry) == "0")
+    }
+  }
+
+  @Test func keepsTheFirstCountOfAnAttemptThatWasCutShort() async throws {
+    try await withEraser { store, process, _ in
+      let event = AccountEvent.sample(1, .accountDelete)
+      // What was erased could not be written down any more.
+      let begun = ErasureStep(
+        target: "shop", state: .begun, before: 12, affected: nil, after: nil, detail: "", time: event.occurredAt)
+      try await store.record(begun, of: .of(event))
+      shop.content = 0
+      let target = try #require(try outcome(try await process(event)).targets.first)
+      #expect(target == AccountOutcome.Target(name: "shop", state: "erased", before: 12, affected: nil, after: 0))
+    }
+  }
+
+  private func metric(_ name: String, _ registry: MetricsRegistry) -> String? {
+    String(decoding: registry.render(), as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(name) }
+      .flatMap { $0.split(separator: " ").last.map(String.init) }
+  }
+}
+
+extension EventReference {
+  /// As the data eraser weighs it.
+  static func of(_ event: AccountEvent) -> EventReference {
+    EventReference(
+      id: event.id, account: event.account, occurredAt: event.occurredAt,
+      origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
+      weight: EventWeight(severity: 1, tie: 0), yieldsTo: [.signIn])
+  }
+}
