@@ -95,8 +95,6 @@ import Testing
       #expect(failure == .waiting("tokens-not-ended", for: .seconds(1)))
       #expect(shop.orders.isEmpty && search.orders.isEmpty)
 
-      // The person is back already: those tokens are none of the event's.
-      try await store.recordSignIn(event.account, at: event.occurredAt + .seconds(60), tokens: [])
       let ended = Settlement(
         of: .of(event), by: .tokenRevoker, outcome: "tokens-revoked",
         changes: [.endTokens(issuedUpTo: event.occurredAt)], announcements: [])

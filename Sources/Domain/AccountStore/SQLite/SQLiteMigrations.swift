@@ -121,7 +121,7 @@ enum SQLiteMigrations {
       event_id TEXT NOT NULL,
       target TEXT NOT NULL,
       hash BLOB NOT NULL CHECK (length(hash) = 32),
-      state TEXT NOT NULL CHECK (state IN ('erased', 'retained', 'failed')),
+      state TEXT NOT NULL CHECK (state IN ('begun', 'erased', 'retained', 'failed')),
       before INTEGER,
       affected INTEGER,
       after INTEGER,
