@@ -84,6 +84,20 @@ import Testing
     #expect(values.isEmpty)
   }
 
+  @Test func whoIsCancelledBeforeTheCommitHasChangedNothing() async throws {
+    let pool = try await pool()
+    let task = Task {
+      try await pool.transaction(.readCommitted) { connection in
+        try await connection.execute(Self.insertion, Int64(1))
+        unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+      }
+    }
+    let error = await failure { try await task.value }
+    #expect(error?.code == .cancelled && error?.isUncertain == false)
+    let values = try await numbers(pool)
+    #expect(values.isEmpty)
+  }
+
   @Test func aCommitOnItsWayIsNotCancelled() async throws {
     let pool = try await pool()
     try await pool.withConnection { connection in

@@ -166,6 +166,10 @@ import Testing
       #expect(stale?.code == .stalePlan && stale?.isRetriable == true)
       let rows = try await connection.execute(select)
       #expect(rows == 1)
+      try await connection.run(script: "DEALLOCATE ALL")
+      let forgotten = await failure { try await connection.execute(select) }
+      #expect(forgotten?.code == .stalePlan)
+      try await connection.execute(select)
       try await connection.run(script: "ALTER TABLE number ADD more text")
     }
     let rows = try await pool.transaction(.serializable) { try await $0.execute(select) }

@@ -42,6 +42,7 @@ extension Connection {
   private func commit() async throws(PostgreSQLError) {
     guard let transaction, transaction.hasBegun || transaction.failure != nil else { return }
     if let failure = transaction.failure { throw failure }
+    if Task.isCancelled { throw PostgreSQLError.cancelled }
     try await exchange([.command("COMMIT")], isFinal: true)
     self.transaction?.hasBegun = false
   }

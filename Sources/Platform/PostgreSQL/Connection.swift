@@ -45,8 +45,15 @@ public final class Connection {
     if link.serverVersion >= 140_000 {
       session.append("SELECT set_config('client_connection_check_interval', '1s', false)")
     }
-    _ = try await connection.run(session)
-    return connection
+    do throws(PostgreSQLError) {
+      _ = try await connection.run(session)
+      return connection
+    } catch {
+      var error = error
+      // Nothing was asked that could have happened.
+      error.isUncertain = false
+      throw error
+    }
   }
 
   private init(_ link: Link, _ responseTimeout: Duration) {

@@ -16,18 +16,18 @@ extension ConnectionPool {
     _ isolation: PostgreSQLConfiguration.Isolation, _ body: @Loop (Connection) async throws -> Value
   ) async throws -> Value {
     var pause = Self.pause
-    for _ in 1..<configuration.transactionAttempts {
+    var attempts = 1
+    while true {
       var shouldRepeat = false
       do {
         return try await attempt(isolation, &shouldRepeat, body)
-      } catch {
-        guard shouldRepeat, !Task.isCancelled else { throw error }
+      } catch let failure {
+        guard shouldRepeat, attempts < configuration.transactionAttempts else { throw failure }
+        do { try await Loop.sleep(for: pause * jitter()) } catch { throw failure }
       }
-      try await Loop.sleep(for: pause * jitter())
+      attempts += 1
       pause += pause
     }
-    var shouldRepeat = false
-    return try await attempt(isolation, &shouldRepeat, body)
   }
 
   private func attempt<Value>(

@@ -55,7 +55,10 @@ public final class ConnectionPool {
     for lease in waiting.removeAll() { lease.answer(.failure(.closed)) }
     for connection in idle { connection.link.end(.closed) }
     let deadline = Deadline()
-    deadline.onPass { [self] in for connection in leased.values { connection.link.end(.closed) } }
+    deadline.onPass { [self] in
+      for connection in leased.values { connection.link.end(.closed) }
+      resumeDrained()
+    }
     await withCheckedContinuation { continuation in
       if isIdle { return continuation.resume() }
       drained = continuation
@@ -105,8 +108,7 @@ public final class ConnectionPool {
       lease.answer(.success(connection))
     }
     if isClosed {
-      if isIdle { drained?.resume() }
-      if isIdle { drained = nil }
+      if isIdle { resumeDrained() }
       return
     }
     // While attempts fail, one at a time.
@@ -151,6 +153,11 @@ public final class ConnectionPool {
     for _ in 0..<failures where pause < Self.longestPause { pause += pause }
     failures += 1
     retry.set(.now + min(pause, Self.longestPause) * (1 - jitter() / 2))
+  }
+
+  private func resumeDrained() {
+    drained?.resume()
+    drained = nil
   }
 
   /// A connection that nobody uses has ended: the server shut down, or threw it out.

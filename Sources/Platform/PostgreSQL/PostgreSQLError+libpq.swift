@@ -53,6 +53,7 @@ extension PostgreSQLError.Code {
     switch sqlState {
     case "23505": self = .uniqueViolation
     case "25006": self = .readOnly
+    case "26000": self = .stalePlan
     case "40001": self = .serialization
     case "40P01": self = .deadlock
     case "42501": self = .permission
@@ -66,7 +67,7 @@ extension PostgreSQLError.Code {
       case "28": self = .authentication
       case "3D": self = .unknownDatabase
       case "40": self = .serialization
-      case "26", "42": self = .statement
+      case "42": self = .statement
       case "53": self = .resources
       case "57": self = .unavailable
       case "58", "XX": self = .server
@@ -82,7 +83,7 @@ extension PostgreSQLError.Code {
     case .data: "a value that its type does not have"
     case .deadlock: "transactions waited for each other"
     case .serialization: "transactions that ran side by side do not fit"
-    case .stalePlan: "the schema changed under a prepared statement"
+    case .stalePlan: "a prepared statement does not hold any more"
     case .statement: "the statement does not fit the schema, or is none"
     case .statementTimeout: "the statement took too long, or was ended at the server"
     case .unavailable: "the server ended the connection"

@@ -32,7 +32,7 @@ public struct PostgreSQLError: Error, Sendable, Equatable {
     case permission
     /// Nothing can be written here: a standby, or a transaction that only reads.
     case readOnly
-    /// The schema changed under a statement that was prepared.
+    /// The schema changed under a statement that was prepared, or the server has forgotten it.
     case stalePlan
     /// The statement took longer than it may, or somebody ended it at the server.
     case statementTimeout
