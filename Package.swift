@@ -79,7 +79,7 @@ let package = Package(
       "Domain", "AccountServices",
       [
         "AccountEvents", "AccountStore", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient",
-        "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
+        "HTTPServer", "JSON", "Kafka", "PostgreSQL", "SQLite", "Telemetry",
       ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),

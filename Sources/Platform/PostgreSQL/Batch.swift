@@ -18,17 +18,37 @@ public struct Batch: Sendable {
 struct Execution: Sendable {
   /// What the server knows a prepared statement by: its text, and the types of its parameters.
   struct Statement: Sendable, Hashable {
-    /// The text, and where it lies: a literal never moves, so its address stands for it.
-    let text: StaticString
+    let text: Text
     let types: [UInt32]
+  }
+
+  /// What a statement says.
+  enum Text: Sendable, Hashable, CustomStringConvertible {
+    /// A literal: it never moves, so its address stands for it.
+    case fixed(StaticString)
+    /// Somebody else's statement.
+    case foreign(String)
+
+    var description: String {
+      switch self {
+      case .fixed(let text): text.description
+      case .foreign(let text): text
+      }
+    }
 
     static func == (left: Self, right: Self) -> Bool {
-      unsafe left.text.utf8Start == right.text.utf8Start && left.types == right.types
+      switch (left, right) {
+      case (.fixed(let left), .fixed(let right)): unsafe left.utf8Start == right.utf8Start
+      case (.foreign(let left), .foreign(let right)): left == right
+      default: false
+      }
     }
 
     func hash(into hasher: inout Hasher) {
-      hasher.combine(unsafe UInt(bitPattern: text.utf8Start))
-      hasher.combine(types)
+      switch self {
+      case .fixed(let text): hasher.combine(unsafe UInt(bitPattern: text.utf8Start))
+      case .foreign(let text): hasher.combine(text)
+      }
     }
   }
 
@@ -44,7 +64,16 @@ struct Execution: Sendable {
     }
     precondition(sql.hasPointerRepresentation, "a statement of one character")
     precondition(parameters.lengths.count == types.count, "a value that is bound as another number of parameters")
-    self.statement = Statement(text: sql, types: types)
+    self.statement = Statement(text: .fixed(sql), types: types)
+    self.parameters = parameters
+  }
+
+  /// A statement that somebody else wrote. The server finds out which parameters it has and of which types: values that
+  /// it does not ask for, or that are no texts, it refuses.
+  init(unescaped sql: String, _ values: [String]) {
+    var parameters = Parameters()
+    for value in values { parameters.append(value) }
+    statement = Statement(text: .foreign(sql), types: [])
     self.parameters = parameters
   }
 }

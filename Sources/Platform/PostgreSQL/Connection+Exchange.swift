@@ -179,7 +179,7 @@ extension Connection {
         note(result.error, in: &answer)
         if case .command = step {} else { answer.failure?.execution = answer.counts.count }
       case PGRES_PIPELINE_ABORTED: break
-      case PGRES_EMPTY_QUERY: preconditionFailure("a statement of nothing")
+      case PGRES_EMPTY_QUERY: throw PostgreSQLError(.statement, detail: "a statement of nothing")
       default: throw Self.copying
       }
     }

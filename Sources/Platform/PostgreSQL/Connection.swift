@@ -2,8 +2,8 @@ public import EventLoop
 
 /// A connection to a database, for one task at a time.
 ///
-/// Statements are fixed texts, which the type `StaticString` sees to: a value reaches them as a parameter. Each is
-/// prepared when it is first used, and sent with its first execution. Outside of a transaction every call is one of its
+/// Statements are fixed texts, which the type `StaticString` sees to, or an operator's own; in both a value reaches them
+/// as a parameter. Each is prepared when it is first used, and sent with its first execution. Outside of a transaction every call is one of its
 /// own, a batch as a whole.
 ///
 /// A task that is cancelled while it waits for an answer gives the connection up: the server, told by the connection's
@@ -118,6 +118,24 @@ public final class Connection {
   public func run(_ batch: Batch) async throws(PostgreSQLError) -> [Int] {
     if batch.executions.isEmpty { return [] }
     return try await perform(batch.executions, isNumbered: true) { _ throws(PostgreSQLError) in }
+  }
+
+  /// Executes a statement that an operator wrote, and returns how many rows it has concerned. Its values are texts, bound
+  /// to `$1`, `$2`…, of which it must have exactly as many; to another type it has to cast them (`$1::text::uuid`).
+  @discardableResult
+  public func execute(unescaped sql: String, _ values: [String]) async throws(PostgreSQLError) -> Int {
+    try await perform([Execution(unescaped: sql, values)]) { _ throws(PostgreSQLError) in }[0]
+  }
+
+  /// Executes a statement that an operator wrote to its end, and returns what `body` makes of the first row.
+  public func first<Element>(
+    unescaped sql: String, _ values: [String], row body: (borrowing Row) throws(PostgreSQLError) -> Element
+  ) async throws(PostgreSQLError) -> Element? {
+    var first: Element?
+    _ = try await perform([Execution(unescaped: sql, values)]) { row throws(PostgreSQLError) in
+      if first == nil { first = try body(row) }
+    }
+    return first
   }
 
   /// Runs a text of several statements, which take no values and whose rows are not kept. They are one transaction,

@@ -1,0 +1,44 @@
+import AccountEvents
+import EventLoop
+import HTTPClient
+package import Kafka
+package import Telemetry
+
+extension ErasureSettings {
+  /// The targets as they were declared, in their order. None of them is asked yet.
+  @Loop
+  package func makeTargets(kafka: KafkaConfiguration, logger: Logger) throws(KafkaError) -> [Erasures.NamedTarget] {
+    var producer: Producer?
+    var client: HTTPClient?
+    var made: [Erasures.NamedTarget] = []
+    for (name, target) in targets {
+      switch target {
+      case .sqlite(let path, let statements): made.append((name, SQLiteTarget(path: path, statements: statements)))
+      case .postgresql(let connection, let statements):
+        made.append((name, PostgreSQLTarget(connection: connection, statements: statements, logger: logger)))
+      case .service(let url, let secret, let deadline):
+        let shared = client ?? .forServices()
+        client = shared
+        made.append(
+          (name, HTTPTarget(name: name, url: url, secret: secret, deadline: deadline, client: shared, now: { .now })))
+      case .topics(let topics, let key):
+        if producer == nil { producer = try Producer(kafka, deadline: .seconds(30), log: logger.forKafka) }
+        guard let producer else { continue }
+        made.append((name, Tombstones(topics: topics, key: key, producer: producer)))
+      case .retention(let ground, let until): made.append((name, Retention(ground: ground, until: until)))
+      }
+    }
+    return made
+  }
+}
+
+extension HTTPClient {
+  /// A client for the operator's own services.
+  @Loop
+  fileprivate static func forServices() -> HTTPClient {
+    HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "siwa-data-eraser", trustAnchors: .system, proxy: .environment, connectTimeout: .seconds(10),
+        maximumConnections: 32, maximumRequests: 1024))
+  }
+}

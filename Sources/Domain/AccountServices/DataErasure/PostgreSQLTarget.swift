@@ -1,0 +1,118 @@
+package import AccountEvents
+package import Configuration
+import EventLoop
+import PostgreSQL
+package import Telemetry
+
+/// A PostgreSQL database of the operator's.
+package final class PostgreSQLTarget: ErasureTarget {
+  private let statements: SQLStatements
+  private let pool: Result<ConnectionPool, ErasureFailure>
+
+  /// The database that libpq's connection string names.
+  package init(connection: Secret, statements: SQLStatements, logger: Logger) {
+    self.statements = statements
+    do throws(PostgreSQLError) {
+      let configuration = try PostgreSQLConfiguration(
+        connectionInfo: connection.revealed, size: 4, connectTimeout: .seconds(10), leaseTimeout: .seconds(15),
+        statementTimeout: .seconds(60), responseTimeout: .seconds(70), defaultIsolation: .readCommitted,
+        transactionAttempts: 5)
+      pool = .success(
+        ConnectionPool(configuration, jitter: { Double.random(in: 0..<1) }) { notice in
+          logger.debug(
+            "an erasure target's database says something",
+            ["sql.severity": .string(notice.severity), "sql.state": .string(notice.sqlState)])
+        })
+    } catch {
+      pool = .failure(ErasureFailure(error))
+    }
+  }
+
+  /// Asks the `count` statement.
+  package func count(_ account: Account) async throws(ErasureFailure) -> Int? {
+    try await look(statements.count, account)
+  }
+
+  /// Runs the `erase` statements in one transaction, then asks the `find` statement.
+  package func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
+    let affected = try await run { [statements] connection in
+      var affected = 0
+      for sql in statements.erase {
+        affected += try await connection.execute(unescaped: sql, try SQLStatements.values(of: sql, order.account))
+      }
+      return affected
+    }
+    let found = try await look(statements.find, order.account)
+    guard found == 0 else { throw ErasureFailure(.remaining, "\(found) found after \(affected) were erased") }
+    return ErasureResult(.erased, affected: affected, found: found, detail: "")
+  }
+
+  /// Has the server plan the statements, without executing them.
+  package func check() async throws(ErasureFailure) {
+    try await run { [statements] connection in
+      for sql in [statements.count] + statements.erase + [statements.find] {
+        let values = Array(repeating: "", count: try SQLStatements.parameterCount(of: sql))
+        try await connection.execute(unescaped: "EXPLAIN \(sql)", values)
+      }
+    }
+  }
+
+  /// Asks a statement that must change nothing, and return one number.
+  private func look(_ sql: String, _ account: Account) async throws(ErasureFailure) -> Int {
+    let number = try await run { connection in
+      try await connection.execute("SET TRANSACTION READ ONLY")
+      return try await connection.first(unescaped: sql, try SQLStatements.values(of: sql, account)) {
+        row throws(PostgreSQLError) in try row.value(0, as: Int64.self)
+      }
+    }
+    guard let number, number >= 0 else {
+      throw ErasureFailure(.misconfigured, "a statement that is to count returned no number")
+    }
+    return Int(number)
+  }
+
+  private func run<Value>(_ body: @Loop (Connection) async throws -> Value) async throws(ErasureFailure) -> Value {
+    let pool = try pool.get()
+    do {
+      return try await pool.transaction(.readCommitted, body)
+    } catch let failure as ErasureFailure {
+      throw failure
+    } catch let error as PostgreSQLError {
+      throw ErasureFailure(error)
+    } catch {
+      throw ErasureFailure(.unavailable, "cancelled")
+    }
+  }
+}
+
+extension SQLStatements {
+  /// How many parameters a statement has: PostgreSQL wants exactly those. Refuses one that names nobody.
+  fileprivate static func parameterCount(of sql: String) throws(ErasureFailure) -> Int {
+    let count = sql.contains("$2") ? 2 : sql.contains("$1") ? 1 : 0
+    guard count > 0 else { throw ErasureFailure(.misconfigured, "a statement without $1: \(sql)") }
+    return count
+  }
+
+  fileprivate static func values(of sql: String, _ account: Account) throws(ErasureFailure) -> [String] {
+    Array([account.subject.text, account.team.text].prefix(try parameterCount(of: sql)))
+  }
+}
+
+extension ErasureFailure {
+  /// What PostgreSQL said about an operator's database.
+  init(_ error: PostgreSQLError) {
+    let code: Code =
+      switch error.code {
+      // What the server calls a violation of the protocol: values for parameters that the statement does not have.
+      case _ where error.sqlState == "08P01": .misconfigured
+      case .constraint, .uniqueViolation, .raised, .permission: .refused
+      case .configuration, .unknownDatabase, .authentication, .data, .statement, .readOnly, .stalePlan,
+        .unexpectedValue, .tooLarge, .other:
+        .misconfigured
+      case .connection, .unavailable, .resources, .serialization, .deadlock, .lock, .statementTimeout, .unanswered,
+        .exhausted, .cancelled, .closed, .server:
+        .unavailable
+      }
+    self.init(code, "\(error)")
+  }
+}

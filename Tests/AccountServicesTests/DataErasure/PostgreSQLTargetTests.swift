@@ -1,0 +1,117 @@
+import AccountEvents
+import AccountServices
+import Configuration
+import EventLoop
+import TestSupport
+import Testing
+
+/// An application's PostgreSQL, and statements that its operator wrote.
+@Loop @Suite(PostgreSQLServer.isThere, .timeLimit(.minutes(5))) struct PostgreSQLTargetTests {
+  private let order = ErasureOrder.sample
+
+  private nonisolated static let countUsers = "SELECT count(*) FROM person WHERE apple_sub = $1 AND apple_team = $2"
+  private nonisolated static let eraseBoth = [
+    "DELETE FROM purchase WHERE person IN (SELECT id FROM person WHERE apple_sub = $1)",
+    "DELETE FROM person WHERE apple_sub = $1 AND apple_team = $2",
+  ]
+
+  /// A target in a database of three people with two purchases each, and a look at how many of both there are.
+  private func withTarget(
+    count: String = countUsers, erase: [String] = eraseBoth, find: String = countUsers,
+    _ body: @Loop (PostgreSQLTarget, _ rows: @Loop () async throws -> String) async throws -> Void
+  ) async throws {
+    let server = try await PostgreSQLServer.shared()
+    let connection = try await server.makeDatabase()
+    let name = try #require(connection.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7))
+    _ = try await server.psql(
+      """
+      CREATE TABLE person (id int PRIMARY KEY, apple_team text NOT NULL, apple_sub text NOT NULL);
+      CREATE TABLE purchase (person int NOT NULL REFERENCES person, item text NOT NULL);
+      INSERT INTO person VALUES (1, '\(order.account.team)', '\(order.account.subject.text)'),
+        (2, '\(order.account.team)', 'someone-else'), (3, '\(order.account.team)', 'another');
+      INSERT INTO purchase SELECT id, item FROM person, (VALUES ('book'), ('lamp')) AS items (item);
+      """, database: String(name))
+    let target = PostgreSQLTarget(
+      connection: Secret(connection), statements: SQLStatements(count: count, erase: erase, find: find),
+      logger: CapturedLog().logger())
+    try await body(target) {
+      try await server.psql(
+        "SELECT (SELECT count(*) FROM person) || ' ' || (SELECT count(*) FROM purchase)", database: String(name))
+    }
+  }
+
+  @Test func erasesOnePersonAndNobodyElse() async throws {
+    try await withTarget { target, rows in
+      try await target.check()
+      let count = try await target.count(order.account)
+      let result = try await target.erase(order)
+      let left = try await rows()
+      let again = try await target.erase(order)
+      #expect(count == 1 && left == "2 4")
+      #expect(result == ErasureResult(.erased, affected: 3, found: 0, detail: ""))
+      #expect(again.affected == 0, "told again, it finds nothing and changes nothing")
+    }
+  }
+
+  @Test func changesNothingWhereOneStatementFails() async throws {
+    // Purchases still refer to the person.
+    let erase = ["UPDATE person SET apple_team = 'x' WHERE apple_sub = $1", "DELETE FROM person WHERE apple_sub = $1"]
+    try await withTarget(erase: erase) { target, rows in
+      let error = await failure { _ = try await target.erase(order) }
+      #expect(error?.code == .refused)
+      #expect(error?.detail.contains(order.account.subject.text) == false)
+      let left = try await rows()
+      #expect(left == "3 6")
+      let count = try await target.count(order.account)
+      #expect(count == 1)
+    }
+  }
+
+  @Test(arguments: [
+    (countUsers, ["DELETE FROM person"], countUsers),
+    (countUsers, ["DELETE FROM persons WHERE apple_sub = $1"], countUsers), (countUsers, [" -- $1"], countUsers),
+    (countUsers, ["DELETE FROM person WHERE apple_sub = $1; DELETE FROM person"], countUsers),
+    (countUsers, ["DELETE FROM person WHERE id::text = $3 OR apple_sub = $1"], countUsers),
+    (countUsers, ["DELETE FROM person -- $1"], countUsers),
+    (countUsers, ["DELETE FROM person WHERE apple_sub <> '$1'"], countUsers),
+  ])
+  func refusesStatementsThatCannotBeMeant(_ count: String, _ erase: [String], _ find: String) async throws {
+    try await withTarget(count: count, erase: erase, find: find) { target, rows in
+      let checked = await failure { try await target.check() }
+      #expect(checked?.code == .misconfigured)
+      let erased = await failure { _ = try await target.erase(order) }
+      #expect(erased?.code == .misconfigured)
+      let left = try await rows()
+      #expect(left == "3 6")
+    }
+  }
+
+  @Test func looksWithoutTheRightToChange() async throws {
+    let count = "WITH gone AS (DELETE FROM purchase WHERE item <> $1 RETURNING 1) SELECT count(*) FROM gone"
+    try await withTarget(count: count) { target, rows in
+      let error = await failure { _ = try await target.count(order.account) }
+      #expect(error?.code == .misconfigured)
+      let left = try await rows()
+      #expect(left == "3 6")
+    }
+  }
+
+  @Test func saysThatTheDatabaseIsAway() async throws {
+    let target = PostgreSQLTarget(
+      connection: Secret("host=/nowhere dbname=shop connect_timeout=1 password=secret"),
+      statements: SQLStatements(count: Self.countUsers, erase: Self.eraseBoth, find: Self.countUsers),
+      logger: CapturedLog().logger())
+    let error = await failure { _ = try await target.count(order.account) }
+    #expect(error?.code == .unavailable)
+    #expect(error?.detail.contains("secret") == false)
+  }
+
+  private func failure(_ body: @Loop () async throws -> Void) async -> ErasureFailure? {
+    do {
+      try await body()
+      return nil
+    } catch {
+      return error as? ErasureFailure
+    }
+  }
+}
