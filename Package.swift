@@ -90,7 +90,8 @@ let package = Package(
     program(
       "siwa",
       [
-        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Configuration", "Cryptography", "EventLoop",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration",
+        "Cryptography", "EventLoop",
         "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry",
       ]),
 
@@ -114,6 +115,8 @@ let package = Package(
       "AppleSimulatorTests",
       [
         "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON",
+        "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient",
+        "HTTPServer",
         "TestSupport",
       ]),
     .target(
@@ -122,7 +125,10 @@ let package = Package(
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     // What is killed while it writes.
     .executableTarget(
-      name: "durable-writer", dependencies: ["AccountEvents", "AccountServices", "EventLoop", "SQLite", "Telemetry"],
+      name: "durable-writer",
+      dependencies: [
+        "AccountEvents", "AccountServices", "AccountStore", "EventLoop", "SQLite", "Telemetry",
+      ],
       path: "Tests/DurableWriter", swiftSettings: strict),
     // The built programs: they lie beside the tests.
     tests(

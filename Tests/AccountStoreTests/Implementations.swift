@@ -1,7 +1,8 @@
-import AccountStore
 import EventLoop
 import TestSupport
 import Testing
+
+@testable import AccountStore
 
 /// A database that the contract holds for.
 struct Implementation: Sendable, CustomTestStringConvertible {
@@ -14,7 +15,7 @@ struct Implementation: Sendable, CustomTestStringConvertible {
     Implementation(testDescription: "SQLite") {
       let files = TemporaryDirectory()
       let key = try newMasterKey()
-      _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+      _ = try await SQLiteStoreAdministration(files.path + "/store.sqlite", key).migrate()
       return PreparedStore { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
     }
   ]

@@ -10,6 +10,8 @@ import Telemetry
 ///     durable-writer database FILE FIRST     inserted N        in transactions of its own, from FIRST on
 ///     durable-writer spool DIRECTORY FIRST   inserted N, removing N, removed N
 ///     durable-writer drain DIRECTORY 0       removing N, removed N; until nothing is left
+///     durable-writer store DIRECTORY FIRST   settled N         for the last event of each batch, from FIRST on
+///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
 ///     durable-writer full DIRECTORY 0        refused CODE, emptied N, inserted again; for a disk of a few megabytes
 @main
 struct DurableWriter {
@@ -20,6 +22,8 @@ struct DurableWriter {
     case "database": write(into: words[2], from: first)
     case "spool": exit(Loop.run { await fill(words[2], from: first) })
     case "drain": exit(Loop.run { await empty(words[2]) })
+    case "store": exit(Loop.run { await settle(words[2], first...) })
+    case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
     case "full": exit(Loop.run { await useUp(words[2]) })
     default: exit(2)
     }
@@ -77,6 +81,25 @@ struct DurableWriter {
       }
       // Whoever kills it does so at its last word at the latest.
       while true { try await Loop.sleep(for: .seconds(60)) }
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  /// Settles events, batch by batch.
+  @Loop
+  private static func settle(_ directory: String, _ numbers: some RangeExpression<Int>) async -> Int32 {
+    do {
+      let range = numbers.relative(to: 0..<Int.max)
+      let writer = try await StoreWriter(directory)
+      say("opened")
+      var applied = 0
+      for first in stride(from: range.lowerBound, to: range.upperBound, by: StoreWriter.batch) {
+        applied += try await writer.settle(from: first)
+        if range.upperBound == .max { say("settled \(first + StoreWriter.batch - 1)") }
+      }
+      say("applied \(applied)")
+      return 0
     } catch {
       complain("\(error)")
     }

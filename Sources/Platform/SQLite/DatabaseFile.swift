@@ -28,6 +28,13 @@ struct DatabaseFile {
     }
   }
 
+  /// Makes an empty file that only this user can read, where there is none.
+  func makeNew() throws(SQLiteError) {
+    let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SQLiteError(.cantOpen, detail: "\(path): \(SystemError.current)") }
+    close(descriptor)
+  }
+
   /// Makes the names in the file's directory survive a power failure.
   func syncDirectory() throws(SQLiteError) {
     let slash = path.lastIndex(of: "/")

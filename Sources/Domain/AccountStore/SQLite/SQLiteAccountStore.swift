@@ -5,7 +5,7 @@ package import EventLoop
 /// those of other processes are waited for.
 @Loop
 package final class SQLiteAccountStore: AccountStore {
-  private let keeper: SQLiteStoreKeeper
+  let keeper: SQLiteStoreKeeper
   private nonisolated let keys: StoreKeys
 
   private init(_ keeper: SQLiteStoreKeeper, _ keys: StoreKeys) { (self.keeper, self.keys) = (keeper, keys) }
@@ -94,17 +94,4 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// Closes the file once what was begun is done.
   package func close() async { await keeper.close() }
-}
-
-extension SQLiteAccountStore {
-  /// Makes the store at `path`, or brings it to this program's version. Returns the version that it had: 0 where there
-  /// was nothing.
-  package static func migrate(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> Int {
-    let thread = BlockingThread(named: "account-store")
-    defer { thread.close() }
-    let result = await thread.run {
-      Result { () throws(AccountStoreError) in Int(try SQLiteStoreFile.migrate(path, key)) }
-    }
-    return try result.get()
-  }
 }

@@ -4,10 +4,29 @@ import SQLite
 
 /// What was decided and is still to be said on Kafka. Each record is sealed as a whole: its key is a person's name.
 final class SQLiteAnnouncements {
+  /// A row, as it is sealed.
+  struct Sealed {
+    let number: Int64
+    let consumer: ConsumerName
+    let partition: Int32
+    let topic: Topic
+    let record: [UInt8]
+
+    /// Reads a row: number, consumer, partition, topic, record.
+    init(reading row: borrowing Row) throws(SQLiteError) {
+      guard let consumer = ConsumerName(try row.value(1)),
+        let partition = Int32(exactly: try row.value(2, as: Int64.self))
+      else { throw .malformed("an announcement") }
+      (number, self.consumer, self.partition) = (try row.value(0), consumer, partition)
+      (topic, record) = (Topic(name: try row.value(3)), try row.value(4))
+    }
+  }
+
   private let key: AES256GCM
   private let last: Statement
   private let insertion: Statement
   private let reading: Statement
+  private let readingAll: Statement
   private let removal: Statement
 
   init(_ database: Database, _ key: AES256GCM) throws(SQLiteError) {
@@ -17,7 +36,12 @@ final class SQLiteAnnouncements {
       "INSERT INTO announcement (number, consumer, partition, topic, record) VALUES (?, ?, ?, ?, ?)")
     reading = try database.prepare(
       """
-      SELECT number, topic, record FROM announcement WHERE consumer = ? AND partition = ? ORDER BY number LIMIT ?
+      SELECT number, consumer, partition, topic, record FROM announcement WHERE consumer = ? AND partition = ?
+      ORDER BY number LIMIT ?
+      """)
+    readingAll = try database.prepare(
+      """
+      SELECT number, consumer, partition, topic, record FROM announcement WHERE number > ? ORDER BY number LIMIT ?
       """)
     removal = try database.prepare("DELETE FROM announcement WHERE number = ?")
   }
@@ -44,21 +68,37 @@ final class SQLiteAnnouncements {
   func read(
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) throws(AccountStoreError) -> [NumberedAnnouncement] {
-    var rows: [(number: Int64, topic: Topic, record: [UInt8])] = []
-    try AccountStoreError.translating { () throws(SQLiteError) in
+    let rows = try AccountStoreError.translating { () throws(SQLiteError) in
+      var rows: [Sealed] = []
       try reading.forEach(consumer.text, Int64(partition), Int64(limit)) { row throws(SQLiteError) in
-        rows.append((try row.value(0), Topic(name: try row.value(1)), try row.value(2)))
+        rows.append(try Sealed(reading: row))
       }
+      return rows
     }
     var announcements: [NumberedAnnouncement] = []
-    for row in rows {
-      let packed = try key.open(row.record, from: .announcement(row.number, of: consumer, partition, row.topic))
-      guard let announcement = Announcement(packed: packed, topic: row.topic) else {
-        throw AccountStoreError(.damaged, "announcement \(row.number): not of the form in which it was written")
-      }
-      announcements.append(NumberedAnnouncement(number: row.number, announcement: announcement))
-    }
+    for row in rows { announcements.append(NumberedAnnouncement(number: row.number, announcement: try open(row))) }
     return announcements
+  }
+
+  /// Those of all consumers behind a number.
+  func rows(after number: Int64, limit: Int) throws(AccountStoreError) -> [Sealed] {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      var rows: [Sealed] = []
+      try readingAll.forEach(number, Int64(limit)) { row throws(SQLiteError) in
+        rows.append(try Sealed(reading: row))
+      }
+      return rows
+    }
+  }
+
+  /// Opens one.
+  func open(_ row: Sealed) throws(AccountStoreError) -> Announcement {
+    let packed = try key.open(
+      row.record, from: .announcement(row.number, of: row.consumer, row.partition, row.topic))
+    guard let announcement = Announcement(packed: packed, topic: row.topic) else {
+      throw AccountStoreError(.damaged, "announcement \(row.number): not of the form in which it was written")
+    }
+    return announcement
   }
 
   /// Forgets one.

@@ -10,9 +10,9 @@ final class SQLiteStoreFile {
   let database: Database
   let keys: StoreKeys
   private let ledger: SQLiteLedger
-  private let accounts: SQLiteAccounts
-  private let relays: SQLiteRelays
-  private let announcements: SQLiteAnnouncements
+  let accounts: SQLiteAccounts
+  let relays: SQLiteRelays
+  let announcements: SQLiteAnnouncements
   private let erasures: SQLiteErasures
   /// Whether the log may still hold pages with what was erased.
   private var remembersErased = false
@@ -180,7 +180,8 @@ final class SQLiteStoreFile {
     try database.transaction(translating: AccountStoreError.init(committing:), body)
   }
 
-  private func snapshot<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
+  /// Reads as of one moment.
+  func snapshot<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
     try database.snapshot(translating: AccountStoreError.init(_:), body)
   }
 

@@ -1,0 +1,74 @@
+/// What an operator does with a store, whichever database holds it.
+package protocol AccountStoreAdministration: Sendable {
+  /// Where it is, for people; no passwords.
+  var place: String { get }
+
+  /// Makes the store, or brings it to this program's version: wholly or not at all. Running programs need not be
+  /// stopped for a step that they know.
+  func migrate() async throws(AccountStoreError) -> StoreMigration
+
+  /// Reads everything: the database by its own means, and every sealed value under its key and in its place. Changes
+  /// nothing, and programs may run meanwhile.
+  func verify(
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StoreReport
+
+  /// Writes a copy, as of one moment, into a new file at `path` that only this user can read, and verifies it. There is
+  /// no file of that name before it is whole.
+  func backUp(
+    to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StoreReport
+}
+
+/// What a migration has done.
+package struct StoreMigration: Sendable, Equatable {
+  /// The version before; 0 where there was nothing.
+  package let from: Int
+  /// The version now.
+  package let to: Int
+
+  /// A migration from one version to another.
+  package init(from: Int, to: Int) { (self.from, self.to) = (from, to) }
+}
+
+/// How far something long is.
+package struct StoreProgress: Sendable, Equatable {
+  /// What is being done.
+  package enum Stage: String, Sendable {
+    /// The database is copied, page by page.
+    case copying
+    /// The database checks itself; how far it is, it does not say.
+    case checking
+    /// What is sealed is opened, account by account.
+    case opening
+  }
+
+  /// What is being done.
+  package let stage: Stage
+  /// How much is done.
+  package let done: Int
+  /// How much there is.
+  package let total: Int
+
+  /// A stage from its parts.
+  package init(_ stage: Stage, done: Int, total: Int) { (self.stage, self.done, self.total) = (stage, done, total) }
+}
+
+/// What reading everything has found.
+package struct StoreReport: Sendable, Equatable {
+  /// Accounts of which something is kept.
+  package var accounts = 0
+  /// Tokens that are held.
+  package var tokens = 0
+  /// Accounts of which it is known whether mail may be sent.
+  package var relays = 0
+  /// Announcements that wait to be published.
+  package var announcements = 0
+  /// Events that consumers have settled, each by each.
+  package var settled = 0
+  /// What is wrong, at most a hundred of them. They name accounts by their hashes.
+  package var findings: [String] = []
+
+  /// Nothing found yet.
+  package init() {}
+}

@@ -1,0 +1,108 @@
+import AccountEvents
+import SQLite
+
+extension SQLiteStoreFile {
+  /// Reads everything, as of one moment.
+  func verify(_ progress: (StoreProgress) -> Void) throws(AccountStoreError) -> StoreReport {
+    progress(StoreProgress(.checking, done: 0, total: 1))
+    var report = StoreReport()
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try database.prepare("PRAGMA integrity_check(100)").forEach { row throws(SQLiteError) in
+        let finding: String = try row.value(0)
+        if finding != "ok" { report.note("the file: \(finding)") }
+      }
+    }
+    // Of a damaged file the rest may not be readable.
+    guard report.findings.isEmpty else { return report }
+    return try snapshot { () throws(AccountStoreError) in
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try database.prepare("PRAGMA foreign_key_check").forEach { row throws(SQLiteError) in
+          report.note("a row of \(try row.value(0, as: String.self)) refers to one that is not there")
+        }
+        report.tokens = try count(database.prepare("SELECT count(*) FROM token"))
+        report.relays = try count(database.prepare("SELECT count(*) FROM relay"))
+        report.announcements = try count(database.prepare("SELECT count(*) FROM announcement"))
+        report.settled = try count(database.prepare("SELECT count(*) FROM ledger"))
+      }
+      try openAccounts(&report, progress)
+      try openAnnouncements(&report)
+      return report
+    }
+  }
+
+  private func openAccounts(
+    _ report: inout StoreReport, _ progress: (StoreProgress) -> Void
+  ) throws(AccountStoreError) {
+    let (next, total) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try database.prepare(
+          "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash > ? ORDER BY hash LIMIT 1000"),
+        try count(database.prepare("SELECT count(*) FROM account"))
+      )
+    }
+    var last: [UInt8] = []
+    while true {
+      var rows: [AccountRow] = []
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try next.forEach(last) { row throws(SQLiteError) in rows.append(try AccountRow(reading: row)) }
+      }
+      progress(StoreProgress(.opening, done: report.accounts, total: max(total, report.accounts)))
+      guard let end = rows.last else { return }
+      for row in rows {
+        do throws(AccountStoreError) { try open(row) } catch { report.note("account \(row.hash): \(error.detail)") }
+      }
+      report.accounts += rows.count
+      last = end.hash.bytes
+    }
+  }
+
+  /// Opens all that is sealed of an account.
+  private func open(_ row: AccountRow) throws(AccountStoreError) {
+    let key = try keys.dataKey(of: row.hash, row.dataKey, masterKeyID: row.masterKeyID)
+    let text = try key.open(row.subject, from: .subject(of: row.hash))
+    guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
+      let team = TeamID(row.team), keys.hash(of: Account(team: team, subject: subject)) == row.hash
+    else { throw AccountStoreError(.damaged, "the row belongs to another account") }
+    _ = try accounts.tokens(of: row.hash)
+    _ = try relays.knowledge(of: row.hash)
+  }
+
+  private func openAnnouncements(_ report: inout StoreReport) throws(AccountStoreError) {
+    var last: Int64 = 0
+    while true {
+      let rows = try announcements.rows(after: last, limit: 1000)
+      guard let end = rows.last else { return }
+      for row in rows {
+        do throws(AccountStoreError) { _ = try announcements.open(row) } catch {
+          report.note("announcement \(row.number): \(error.detail)")
+        }
+      }
+      last = end.number
+    }
+  }
+
+  private func count(_ statement: Statement) throws(SQLiteError) -> Int {
+    let count: Int64? = try statement.first { row throws(SQLiteError) in try row.value(0) }
+    return Int(clamping: count ?? 0)
+  }
+}
+
+/// A row of `account`, as it is sealed.
+private struct AccountRow {
+  let hash: AccountHash
+  let team: String
+  let subject: [UInt8]
+  let dataKey: [UInt8]
+  let masterKeyID: String
+
+  init(reading row: borrowing Row) throws(SQLiteError) {
+    guard let hash = AccountHash(try row.value(0, as: [UInt8].self)) else { throw .malformed("an account's hash") }
+    self.hash = hash
+    (team, subject) = (try row.value(1), try row.value(2))
+    (dataKey, masterKeyID) = (try row.value(3), try row.value(4))
+  }
+}
+
+extension StoreReport {
+  fileprivate mutating func note(_ finding: String) { if findings.count < 100 { findings.append(finding) } }
+}

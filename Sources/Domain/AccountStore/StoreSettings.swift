@@ -1,0 +1,73 @@
+package import Configuration
+
+/// Which database holds the account store, and which key opens it.
+package struct StoreSettings: Configurable {
+  /// A database.
+  package enum Database: Sendable {
+    /// A file of SQLite's, for the programs of one host.
+    case sqlite(path: String)
+    /// A database of PostgreSQL's, as libpq names it, for the programs of many hosts.
+    case postgresql(Secret)
+  }
+
+  /// The database.
+  package var database: Database
+  /// The file with the master key.
+  package var masterKeyFile: String
+
+  /// Everything said, nothing assumed.
+  package init(database: Database, masterKeyFile: String) {
+    (self.database, self.masterKeyFile) = (database, masterKeyFile)
+  }
+
+  /// Reads `store`; the key is looked at, the database is not.
+  package init(reading settings: inout Settings) {
+    let sqlite = settings.readIfPresent(
+      "store.sqlite", .path,
+      "The file of the account store, where all programs run on one host. Either this or store.postgresql.")
+    let postgresql = settings.readIfPresent(
+      "store.postgresql", .secret,
+      "The account store for many hosts: libpq's connection string (postgresql://…). Either this or store.sqlite.")
+    masterKeyFile = settings.read(
+      "store.master-key", .file(),
+      "The key that tokens and addresses are encrypted under, mode 0600: made by siwa store create-key.")
+    database = .sqlite(path: sqlite ?? "")
+    if let postgresql { database = .postgresql(postgresql) }
+    if sqlite != nil && postgresql != nil {
+      settings.refuse("store.postgresql", "expected only one of this and store.sqlite, found both")
+    } else if sqlite == nil && postgresql == nil {
+      settings.refuse("store.sqlite", "missing; expected a path here, or a connection string as store.postgresql")
+    }
+    do throws(MasterKeyError) {
+      _ = try MasterKey(file: masterKeyFile)
+    } catch {
+      settings.refuse("store.master-key", error.description)
+    }
+  }
+}
+
+extension StoreSettings {
+  /// Opens the store for a program. Throws `.notMigrated` where there is none yet.
+  package func open() async throws(AccountStoreError) -> any AccountStore {
+    switch database {
+    case .sqlite(let path): try await SQLiteAccountStore.open(path, try masterKey())
+    case .postgresql: throw AccountStoreError(.failed, "this version has no store in PostgreSQL yet")
+    }
+  }
+
+  /// What an operator does with the store, opened or not.
+  package func administration() throws(AccountStoreError) -> any AccountStoreAdministration {
+    switch database {
+    case .sqlite(let path): SQLiteStoreAdministration(path, try masterKey())
+    case .postgresql: throw AccountStoreError(.failed, "this version has no store in PostgreSQL yet")
+    }
+  }
+
+  private func masterKey() throws(AccountStoreError) -> MasterKey {
+    do throws(MasterKeyError) {
+      return try MasterKey(file: masterKeyFile)
+    } catch {
+      throw AccountStoreError(.wrongMasterKey, error.description)
+    }
+  }
+}

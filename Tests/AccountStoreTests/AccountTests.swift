@@ -1,0 +1,137 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Testing
+
+/// Sign-ins, tokens, and what is left of an account that was erased.
+@Loop @Suite struct AccountTests {
+  private let now = Sample.time(10_000)
+
+  @Test(arguments: Implementation.all)
+  func tokensAreKeptUntilTheyEnd(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      #expect(try await store.tokens(of: account) == [])
+      try await store.recordSignIn(account, at: Sample.time(20), tokens: [Sample.token(2), Sample.token(3, .access)])
+      try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
+      // Whoever does not know whether it has happened does it again.
+      try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
+      try await store.recordSignIn(Sample.account(2), at: Sample.time(1), tokens: [Sample.token(1)])
+      let kept = [
+        StoredToken(Sample.token(1), issuedAt: Sample.time(10)),
+        StoredToken(Sample.token(2), issuedAt: Sample.time(20)),
+        StoredToken(Sample.token(3, .access), issuedAt: Sample.time(20)),
+      ]
+      #expect(try await store.tokens(of: account) == kept)
+      let change = StoreChange.endTokens(issuedUpTo: Sample.time(19))
+      _ = try await store.settle([Sample.event("a", at: 19).settled(by: Sample.revoker, change)], at: now)
+      #expect(try await store.tokens(of: account) == Array(kept[1...]))
+      let all = StoreChange.endTokens(issuedUpTo: Sample.time(20))
+      _ = try await store.settle([Sample.event("b", at: 20).settled(by: Sample.revoker, all)], at: now)
+      #expect(try await store.tokens(of: account) == [])
+      #expect(try await store.tokens(of: Sample.account(2)).count == 1)
+    }
+  }
+
+  /// Apple sends the deletion of the old account again, or late: it must not touch the new one.
+  @Test(arguments: Implementation.all)
+  func anOldDeletionDoesNotTouchANewSignIn(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      func deletion(_ id: String, at seconds: Int64, by consumer: ConsumerName) -> Settlement {
+        Sample.event(id, at: seconds, severity: 3, yieldsTo: [.signIn])
+          .settled(
+            by: consumer, consumer == Sample.eraser ? .eraseAccount(isFinal: true) : .endTokens(issuedUpTo: now))
+      }
+      try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
+      #expect(
+        try await store.settle(
+          [deletion("a", at: 20, by: Sample.revoker), deletion("a", at: 20, by: Sample.eraser)], at: now)
+          == [.applied(announcements: []), .applied(announcements: [])])
+      #expect(try await store.tokens(of: account) == [])
+      #expect(try await store.relayStates(of: [account]) == [.erased(since: Sample.time(20))])
+
+      try await store.recordSignIn(account, at: Sample.time(30), tokens: [Sample.token(2)])
+      #expect(try await store.relayStates(of: [account]) == [.unknown])
+      #expect(
+        try await store.settle(
+          [
+            deletion("a", at: 20, by: Sample.eraser), deletion("b", at: 21, by: Sample.revoker),
+            deletion("b", at: 21, by: Sample.eraser), deletion("c", at: 29, by: Sample.eraser),
+          ], at: now) == [
+            .repeated, .superseded(.newerSignIn), .superseded(.newerSignIn), .superseded(.newerSignIn),
+          ])
+      #expect(
+        try await store.tokens(of: account) == [StoredToken(Sample.token(2), issuedAt: Sample.time(30))])
+
+      // A deletion of the new account counts, and the one of the old account stays void even without it.
+      #expect(
+        try await store.settle(
+          [deletion("d", at: 40, by: Sample.eraser), deletion("e", at: 25, by: Sample.eraser)], at: now)
+          == [.applied(announcements: []), .superseded(.newerEvent)])
+      let late = Sample.event("f", at: 25, yieldsTo: [.signIn])
+      #expect(
+        try await store.standings(of: [late], for: Sample.revoker) == [.superseded(.newerSignIn)],
+        "its own deletion of second 20 does not cover it, the sign-in does")
+      #expect(try await store.tokens(of: account) == [])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func anErasureEndsAllThatWasKnown(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let (account, other) = (Sample.account(), Sample.account(2))
+      for person in [account, other] {
+        try await store.recordSignIn(person, at: Sample.time(1), tokens: [Sample.token(1), Sample.token(2, .access)])
+      }
+      _ = try await store.settle(
+        [
+          Sample.event("a", at: 2).settled(.setRelay(Sample.enabled(2))),
+          Sample.event("b", of: other, at: 2).settled(.setRelay(Sample.disabled(2, 2))),
+          Sample.event("c", at: 3).settled(by: Sample.eraser, .noteOwnRevocation, .eraseAccount(isFinal: false)),
+        ], at: now)
+      #expect(try await store.tokens(of: account) == [])
+      #expect(try await store.tokens(of: other).count == 2)
+      #expect(
+        try await store.relayStates(of: [account, other, Sample.account(3)]) == [
+          .erased(since: Sample.time(3)), .known(Sample.disabled(2, 2)), .unknown,
+        ])
+      // Its Apple Account is still there: what Apple says of it later is known again.
+      let later = Sample.event("d", at: 4, yieldsTo: [.erasure]).settled(.setRelay(Sample.enabled(4)))
+      #expect(try await store.settle([later], at: now) == [.applied(announcements: [])])
+      #expect(try await store.relayStates(of: [account]) == [.known(Sample.enabled(4))])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func theStepsOfAnErasureAreThoseOfItsTargets(_ implementation: Implementation) async throws {
+    func step(_ target: String, _ state: ErasureStep.State, _ seconds: Int64, count: Int? = 3) -> ErasureStep {
+      ErasureStep(
+        target: target, state: state, before: count, affected: count, after: count.map { _ in 0 }, detail: "said so",
+        time: Sample.time(seconds))
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      let event = Sample.event("a", at: 1)
+      #expect(try await store.erasureSteps(of: event.id) == [])
+      try await store.record(step("orders", .failed, 1), of: event)
+      try await store.record(step("mails", .retained, 2, count: nil), of: event)
+      try await store.record(step("orders", .erased, 3), of: event)
+      try await store.record(step("orders", .erased, 4), of: Sample.event("b", at: 1))
+      #expect(
+        try await store.erasureSteps(of: event.id) == [
+          step("mails", .retained, 2, count: nil), step("orders", .erased, 3),
+        ])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func aHashStandsForOneAccountInOneStore(_ implementation: Implementation) async throws {
+    let prepared = try await implementation.prepare()
+    let (first, again) = (try await prepared.open(), try await prepared.open())
+    let other = try await implementation.prepare().open()
+    #expect(first.hash(of: Sample.account()) == again.hash(of: Sample.account()))
+    #expect(first.hash(of: Sample.account()) != first.hash(of: Sample.account(2)))
+    #expect(first.hash(of: Sample.account()) != other.hash(of: Sample.account()))
+    for store in [first, again, other] { await store.close() }
+  }
+}

@@ -1,0 +1,163 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import TestSupport
+import Testing
+
+/// What has made an event void, and what has not.
+@Loop @Suite struct JudgementTests {
+  private let now = Sample.time(10_000)
+
+  /// How `second` stands once `first` was applied, by what `standings` says and by what `settle` does.
+  private func outcome(
+    _ implementation: Implementation, of second: EventReference, after first: EventReference
+  ) async throws -> SettledOutcome {
+    try await PreparedStore.with(implementation) { store throws in
+      #expect(try await store.settle([first.settled()], at: now) == [.applied(announcements: [])])
+      let standing = try await store.standings(of: [second], for: Sample.relay)
+      let change = StoreChange.setRelay(Sample.enabled(5))
+      let outcome = try await store.settle([second.settled(change)], at: now)[0]
+      switch (standing[0], outcome) {
+      case (.open(attempts: 0), .applied(announcements: [])):
+        #expect(try await store.relayStates(of: [second.account]) == [.known(Sample.enabled(5))])
+      case (.superseded(let cause), .superseded(let same)) where cause == same:
+        #expect(try await store.relayStates(of: [second.account]) == [.unknown])
+        // The ledger has it: it is not looked at again, whatever happens.
+        #expect(try await store.standings(of: [second], for: Sample.relay) == [.settled])
+        #expect(try await store.settle([second.settled(change)], at: now) == [.repeated])
+      default: Issue.record("it stood as \(standing[0]), and became \(outcome)")
+      }
+      return outcome
+    }
+  }
+
+  /// Seconds, severity and tie of the first event and of the second, and whether the second counts.
+  @Test(
+    arguments: Implementation.all,
+    [
+      (first: (10, 0, 0), second: (11, 0, 0), counts: true),
+      (first: (10, 0, 0), second: (9, 0, 0), counts: false),
+      // Of the same millisecond: the higher tie; an equal one is the same decision.
+      (first: (10, 0, 0), second: (10, 0, 0), counts: false),
+      (first: (10, 0, 0), second: (10, 0, 1), counts: true),
+      (first: (10, 0, 1), second: (10, 0, 0), counts: false),
+      // What takes more away covers what takes less, and not the reverse.
+      (first: (10, 3, 0), second: (9, 1, 5), counts: false),
+      (first: (10, 1, 0), second: (9, 3, 0), counts: true),
+      (first: (10, 3, 0), second: (11, 1, 0), counts: true),
+      (first: (10, 3, 1), second: (10, 1, 0), counts: false),
+      (first: (10, 3, 0), second: (10, 1, 1), counts: true),
+    ] as [(first: (Int64, Int, Int), second: (Int64, Int, Int), counts: Bool)])
+  func aWeightierLaterEventMakesAnEventVoid(
+    _ implementation: Implementation,
+    _ example: (first: (Int64, Int, Int), second: (Int64, Int, Int), counts: Bool)
+  ) async throws {
+    let (first, second) = (example.first, example.second)
+    let outcome = try await outcome(
+      implementation, of: Sample.event("second", at: second.0, severity: second.1, tie: second.2),
+      after: Sample.event("first", at: first.0, severity: first.1, tie: first.2))
+    #expect(outcome == (example.counts ? .applied(announcements: []) : .superseded(.newerEvent)))
+  }
+
+  @Test(arguments: Implementation.all)
+  func accountsAndConsumersAreJudgedApart(_ implementation: Implementation) async throws {
+    let later = Sample.event("first", of: Sample.account(2), at: 100, severity: 9)
+    let other = try await outcome(implementation, of: Sample.event("second", at: 1), after: later)
+    #expect(other == .applied(announcements: []))
+    try await PreparedStore.with(implementation) { store throws in
+      _ = try await store.settle([later.settled(by: Sample.revoker)], at: now)
+      let event = Sample.event("second", of: Sample.account(2), at: 1)
+      #expect(try await store.standings(of: [event], for: Sample.eraser) == [.open(attempts: 0)])
+      #expect(try await store.standings(of: [event], for: Sample.revoker) == [.superseded(.newerEvent)])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func aSignInAfterItMakesAnEventVoidThatYieldsToIt(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await store.recordSignIn(Sample.account(), at: Sample.time(10), tokens: [])
+      // Older than what is known: it changes nothing.
+      try await store.recordSignIn(Sample.account(), at: Sample.time(5), tokens: [])
+      let events = [
+        Sample.event("9", at: 9, yieldsTo: [.signIn]), Sample.event("10", at: 10, yieldsTo: [.signIn]),
+        Sample.event("11", at: 11, yieldsTo: [.signIn]), Sample.event("9e", at: 9, yieldsTo: [.erasure]),
+        Sample.event("9o", of: Sample.account(2), at: 9, yieldsTo: [.signIn]),
+      ]
+      #expect(
+        try await store.standings(of: events, for: Sample.revoker) == [
+          .superseded(.newerSignIn), .open(attempts: 0), .open(attempts: 0), .open(attempts: 0), .open(attempts: 0),
+        ])
+    }
+  }
+
+  @Test(arguments: Implementation.all, [false, true])
+  func anErasureMakesVoidWhatYieldsToIt(_ implementation: Implementation, isFinal: Bool) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let deletion = Sample.event("deletion", at: 10)
+      _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: isFinal))], at: now)
+      let events = [9, 10, 11, 30].map { Sample.event("\($0)", at: $0, yieldsTo: [.erasure]) }
+      let after: EventStanding = isFinal ? .superseded(.erased) : .open(attempts: 0)
+      #expect(
+        try await store.standings(of: events, for: Sample.relay) == [
+          .superseded(.erased), .superseded(.erased), after, after,
+        ])
+      let heedless = Sample.event("heedless", at: 9)
+      #expect(try await store.standings(of: [heedless], for: Sample.relay) == [.open(attempts: 0)])
+      // With the next sign-in what happens counts again, and what happened before it does not.
+      try await store.recordSignIn(Sample.account(), at: Sample.time(20), tokens: [])
+      #expect(
+        try await store.standings(of: events, for: Sample.relay) == [
+          .superseded(.erased), .superseded(.erased), .open(attempts: 0), .open(attempts: 0),
+        ])
+    }
+  }
+
+  /// The same events in every order, alone and in one transaction: one answer.
+  @Test(
+    arguments: Implementation.all,
+    [
+      (times: [10, 20, 30, 40, 50], end: .unknown), (times: [30, 30, 30, 30, 30], end: .unknown),
+      (times: [50, 40, 30, 20, 10], end: .known(Sample.enabled(50))),
+      (times: [10, 30, 20, 30, 10], end: .known(Sample.disabled(30))),
+      (times: [30, 30, 30, 30, 20], end: .known(Self.consentRevoked(30))),
+    ] as [(times: [Int64], end: RelayKnowledge)])
+  func everyOrderOfArrivalEndsAlike(
+    _ implementation: Implementation, _ example: (times: [Int64], end: RelayKnowledge)
+  ) async throws {
+    let times = example.times
+    // As the consumer of relay states weighs them: the last counts, and of the same moment what takes more away.
+    let kinds: [(tie: Int, change: (Int64) -> StoreChange)] = [
+      (0, { .setRelay(Sample.enabled($0)) }), (1, { .setRelay(Sample.disabled($0)) }),
+      (2, { .setRelay(Self.consentRevoked($0)) }),
+      (0, { .setRelay(Sample.enabled($0)) }), (3, { _ in .removeRelay }),
+    ]
+    try await PreparedStore.with(implementation) { store throws in
+      var accounts: [Account] = []
+      for (number, order) in permutations(of: Array(kinds.indices)).enumerated() {
+        let account = Sample.account(number)
+        accounts.append(account)
+        let settlements = order.map { index in
+          Sample.event("\(number)-\(index)", of: account, at: times[index], tie: kinds[index].tie)
+            .settled(kinds[index].change(times[index]))
+        }
+        if number.isMultiple(of: 2) {
+          _ = try await store.settle(settlements, at: now)
+        } else {
+          for settlement in settlements { _ = try await store.settle([settlement], at: now) }
+        }
+      }
+      #expect(accounts.count == 120)
+      let states = try await store.relayStates(of: accounts)
+      #expect(Set(states) == [example.end])
+    }
+  }
+
+  private nonisolated static func consentRevoked(_ seconds: Int64) -> RelayState {
+    RelayState(status: .consentRevoked, address: nil, isPrivate: false, since: Sample.time(seconds))
+  }
+
+  private func permutations(of items: [Int]) -> [[Int]] {
+    guard !items.isEmpty else { return [[]] }
+    return items.flatMap { first in permutations(of: items.filter { $0 != first }).map { [first] + $0 } }
+  }
+}

@@ -1,0 +1,67 @@
+import EventLoop
+import Foundation
+import SQLite
+import TestSupport
+import Testing
+
+@testable import AccountStore
+
+/// A store in a file, which a test can get at from beneath.
+@Loop
+final class SQLiteRig {
+  let files = TemporaryDirectory()
+  let key: MasterKey
+  var path: String { files.path + "/store.sqlite" }
+
+  init() throws {
+    let text = try MasterKey.newText()
+    key = try MasterKey(file: files.write("master-key", text))
+  }
+
+  var administration: SQLiteStoreAdministration { SQLiteStoreAdministration(path, key) }
+
+  /// Makes the store where there is none, and opens it.
+  func open() async throws -> SQLiteAccountStore {
+    _ = try await administration.migrate()
+    return try await SQLiteAccountStore.open(path, key)
+  }
+
+  /// Changes what is in the file, under the store's feet.
+  func execute(_ sql: StaticString) throws {
+    let database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    try database.execute("PRAGMA foreign_keys = OFF")
+    try database.execute(sql)
+  }
+
+  /// A number that the file has.
+  func number(_ sql: StaticString) throws -> Int64? {
+    try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(sql).first {
+      row throws(SQLiteError) in try row.value(0)
+    }
+  }
+
+  /// Which of the texts stand in any file of the store.
+  func found(_ texts: [String]) throws -> [String] {
+    let content = try content()
+    return texts.filter { content.range(of: Data($0.utf8)) != nil }
+  }
+
+  /// The bytes of all files of the store.
+  func content() throws -> Data {
+    var content = Data()
+    for name in try FileManager.default.contentsOfDirectory(atPath: files.path) where name != "master-key" {
+      content += try Data(contentsOf: URL(fileURLWithPath: "\(files.path)/\(name)"))
+    }
+    return content
+  }
+
+  /// The mode of each file of the store.
+  func modes() throws -> [String: Int] {
+    var modes: [String: Int] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: files.path) {
+      let attributes = try FileManager.default.attributesOfItem(atPath: "\(files.path)/\(name)")
+      modes[name] = (attributes[.posixPermissions] as? NSNumber)?.intValue
+    }
+    return modes
+  }
+}
