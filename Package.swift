@@ -91,8 +91,7 @@ let package = Package(
       "siwa",
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration",
-        "Cryptography", "EventLoop",
-        "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry",
+        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry",
       ]),
 
     // Tests
@@ -100,8 +99,7 @@ let package = Package(
       "AccountServicesTests",
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
-        "Cryptography",
-        "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
+        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
         "durable-writer",
       ], beside: ["Python"]),
     tests(
@@ -115,8 +113,6 @@ let package = Package(
       "AppleSimulatorTests",
       [
         "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON",
-        "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient",
-        "HTTPServer",
         "TestSupport",
       ]),
     .target(

@@ -9,7 +9,8 @@ import Testing
 /// The operators' program `siwa`.
 @Loop @Suite(.serialized) struct SiwaTests {
   private static let commands = [
-    "dev", "notify", "simulate", "keys", "spool", "topics list", "topics create", "topics compare", "config check",
+    "dev", "notify", "simulate", "keys", "spool", "store create-key", "store migrate", "store integrity",
+    "store backup", "topics list", "topics create", "topics compare", "config check",
     "config list",
   ]
 
@@ -113,7 +114,11 @@ import Testing
   @Test(.timeLimit(.minutes(3)))
   func checksTheConfigurationOfTheOthers() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
-      let good = try await finish(["config", "check"], stage.environment)
+      let folder = TemporaryDirectory()
+      let key = folder.path + "/master-key"
+      #expect(try await finish(["store", "create-key", key]).end == .exit(0))
+      let good = try await finish(
+        ["config", "check"], stage.environment.merging(["SIWA_STORE_MASTER_KEY": key]) { $1 })
       #expect(good.end == .exit(0) && good.errors == "")
       #expect(good.output.hasPrefix("siwa-ingress\n") && good.output.hasSuffix("\nno faults\n"))
       #expect(good.output.contains("SIWA_INGRESS_CERTIFICATE\n") && good.output.contains("deploy/siwa.yaml:"))

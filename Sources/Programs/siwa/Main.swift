@@ -12,7 +12,8 @@ struct Siwa {
     let program = CommandLineProgram(
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
       [
-        DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, KeysCommand.self, TopicsList.self,
+        DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, KeysCommand.self,
+        StoreCreateKey.self, StoreMigrate.self, StoreIntegrity.self, StoreBackup.self, TopicsList.self,
         TopicsCreate.self, TopicsCompare.self, ConfigurationCheck.self, ConfigurationList.self,
       ])
     exit(Loop.run { await program.run(words).rawValue })

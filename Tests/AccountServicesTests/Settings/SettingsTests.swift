@@ -123,8 +123,12 @@ import Testing
       teams: { A1B2C3D4E5: { audiences: [com.example.app] } }
       kafka: { bootstrap.servers: "127.0.0.1:9092" }
       ingress: { certificate: certificate, private-key: key }
+      store: { sqlite: store.sqlite, master-key: master-key }
       """)
     for file in ["certificate", "key"] { _ = directory.write(file, "") }
+    #expect(await program.run(["config", "check", "--config", good, "--program", "siwa-ingress"]) == .success)
+    #expect(await program.run(["config", "check", "--config", good]) == .failure, "there is no master key")
+    _ = directory.write("master-key", String(repeating: "A", count: 43))
     #expect(await program.run(["config", "check", "--config", good]) == .success)
     #expect(await program.run(["config", "check", "--config", good, "--set", "log.level=loud"]) == .failure)
     #expect(await program.run(["config", "check", "--config", good, "--program", "siwa-ingres"]) == .misuse)

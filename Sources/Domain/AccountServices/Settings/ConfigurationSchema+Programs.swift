@@ -1,7 +1,9 @@
+import AccountStore
 package import Configuration
 
 extension ConfigurationSchema {
   /// All settings of all programs of the house.
   package static let siwa = ConfigurationSchema(prefix: "SIWA", defaultFile: "/etc/siwa/siwa.yaml")
     .adding("siwa-ingress", IngressConfiguration.self)
+    .adding("siwa store", StoreSettings.self)
 }

@@ -1,0 +1,64 @@
+import EventLoop
+import Glibc
+import TestSupport
+import Testing
+
+/// `siwa store`, from the key to the backup.
+@Loop @Suite(.serialized) struct StoreCommandTests {
+  private let files = TemporaryDirectory()
+  private var environment: [String: String] {
+    ["SIWA_STORE_SQLITE": files.path + "/store.sqlite", "SIWA_STORE_MASTER_KEY": files.path + "/master-key"]
+  }
+
+  private func siwa(
+    _ words: String..., environment: [String: String]? = nil
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await RunningProgram.run("siwa", ["store"] + words, environment ?? self.environment) { program in
+      let end = try await program.untilEnd()
+      return (end, program.output, program.errors)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func makesKeepsAndCopiesAStore() async throws {
+    let key = try await siwa("create-key", files.path + "/master-key")
+    #expect(key.end == .exit(0) && key.errors == "")
+    #expect(key.output.hasPrefix("master key ") && key.output.hasSuffix(" is in \(files.path)/master-key\n"))
+    let again = try await siwa("create-key", files.path + "/master-key")
+    #expect(again.end == .exit(1) && again.errors.contains("File exists"))
+
+    let early = try await siwa("integrity")
+    #expect(early.end == .exit(1) && early.errors.contains("`siwa store migrate` makes it"), "\(early)")
+    let made = try await siwa("migrate")
+    #expect(made.end == .exit(0) && made.output == "\(files.path)/store.sqlite was made, with version 1\n", "\(made)")
+    let known = try await siwa("migrate")
+    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 1 already\n")
+
+    let whole = try await siwa("integrity")
+    #expect(whole.end == .exit(0) && whole.output.hasSuffix("\nWhole\n"), "\(whole)")
+    let copy = try await siwa("backup", files.path + "/copy.sqlite")
+    #expect(copy.end == .exit(0) && copy.output.hasPrefix("Store          \(files.path)/copy.sqlite\n"), "\(copy)")
+    for name in ["master-key", "store.sqlite", "copy.sqlite"] {
+      var status = stat()
+      #expect(unsafe stat("\(files.path)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o600)
+    }
+    let restored = try await siwa("integrity", "--set", "store.sqlite=\(files.path)/copy.sqlite")
+    #expect(restored.end == .exit(0) && restored.output.hasSuffix("\nWhole\n"), "\(restored)")
+    #expect(try await siwa("backup", files.path + "/copy.sqlite").end == .exit(1), "nothing is replaced")
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func refusesAnotherKeyAndAKeyThatOthersCanRead() async throws {
+    #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
+    #expect(try await siwa("migrate").end == .exit(0))
+    #expect(try await siwa("create-key", files.path + "/other-key").end == .exit(0))
+    let other = try await siwa("integrity", "--set", "store.master-key=\(files.path)/other-key")
+    #expect(other.end == .exit(1) && other.errors.contains("it was made with master key "), "\(other)")
+    unsafe chmod(files.path + "/master-key", 0o644)
+    let open = try await siwa("integrity")
+    #expect(open.end == .exit(2) && open.errors.contains("SIWA_STORE_MASTER_KEY: "), "\(open)")
+    #expect(open.errors.contains("must be this user's own, with mode 0600"))
+    let nothing = try await siwa("migrate", environment: [:])
+    #expect(nothing.end == .exit(2) && nothing.errors.contains("store.master-key: missing"), "\(nothing)")
+  }
+}
