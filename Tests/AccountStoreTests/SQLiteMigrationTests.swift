@@ -16,7 +16,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       SQLiteMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "3dbcd3cbdca463f3391f5a9371aad85ff5965f4e916d045fc30f1d1255bf3ecf"
+        "3be221881df2057cdf8c37f283db08c357eb4b452d60604237a069bbfc1ed2f1"
       ])
   }
 

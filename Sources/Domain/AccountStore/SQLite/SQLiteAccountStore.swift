@@ -95,3 +95,11 @@ package final class SQLiteAccountStore: AccountStore {
   /// Closes the file once what was begun is done.
   package func close() async { await keeper.close() }
 }
+
+extension SQLiteAccountStore {
+  /// Makes the store at `path`, or brings it to this program's version. Returns the version that it had: 0 where there
+  /// was nothing.
+  package static func migrate(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> Int {
+    try await SQLiteStoreAdministration(path, key).migrate().from
+  }
+}

@@ -1,4 +1,5 @@
 import AccountEvents
+import EventLoop
 import SQLite
 
 /// The store's database. Its calls block: they are made on the store's thread.
@@ -14,8 +15,9 @@ final class SQLiteStoreFile {
   let relays: SQLiteRelays
   let announcements: SQLiteAnnouncements
   private let erasures: SQLiteErasures
-  /// Whether the log may still hold pages with what was erased.
-  private var remembersErased = false
+  /// Whether the log may still hold pages with what was erased: by this process, or by one that was killed.
+  private var remembersErased = true
+  private var nextTruncation = MonotonicTime.now
 
   /// Opens the database at `path`, which must have this program's version, with the key that it was made with.
   init(_ path: String, _ master: MasterKey) throws(AccountStoreError) {
@@ -93,8 +95,8 @@ final class SQLiteStoreFile {
       }
       return outcomes
     }
-    if erases { remembersErased = true }
-    try forgetErased()
+    if erases { (remembersErased, nextTruncation) = (true, .now) }
+    forgetErased()
     return outcomes
   }
 
@@ -135,7 +137,6 @@ final class SQLiteStoreFile {
         for number in numbers { try announcements.remove(number) }
       }
     }
-    try forgetErased()
   }
 
   /// Adds a sign-in.
@@ -174,6 +175,7 @@ final class SQLiteStoreFile {
   /// Whether it can be read, and the lock for writing be had.
   func check() throws(AccountStoreError) {
     try write { () throws(AccountStoreError) in _ = try announcements.lastNumber() }
+    forgetErased()
   }
 
   private func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
@@ -185,11 +187,17 @@ final class SQLiteStoreFile {
     try database.snapshot(translating: AccountStoreError.init(_:), body)
   }
 
-  /// The log keeps pages as they were before an erasure until it is begun anew. Where a reader is in the way, the next
-  /// change tries again.
-  private func forgetErased() throws(AccountStoreError) {
-    guard remembersErased else { return }
-    let isForgotten = try AccountStoreError.translating { () throws(SQLiteError) in try database.truncateLog() }
-    remembersErased = !isForgotten
+  /// The log keeps pages as they were before an erasure until it is begun anew. Where another process is in the way, a
+  /// later change or check tries again, at most once a second.
+  private func forgetErased() {
+    let now = MonotonicTime.now
+    guard remembersErased, now >= nextTruncation else { return }
+    nextTruncation = now + .seconds(1)
+    do throws(SQLiteError) {
+      remembersErased = try !database.truncateLog()
+    } catch {
+      // What was asked for has happened all the same. What is wrong with the disk, the next change says.
+      remembersErased = true
+    }
   }
 }
