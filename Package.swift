@@ -178,6 +178,7 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
     benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
+    benchmark("account-store", ["AccountEvents", "AccountStore", "EventLoop", "SQLite"]),
     benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
   ]
 }

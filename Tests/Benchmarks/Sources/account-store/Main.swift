@@ -1,0 +1,27 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Glibc
+import SQLite
+
+/// What a settlement costs in the account store: e-mail events of many accounts, as `siwa-email-relay` settles them, with
+/// judgement, sealed address, ledger, fence and announcement. Beside it, in the same run, what SQLite alone takes to put
+/// as many rows of those sizes into tables of that shape, in transactions as large.
+///
+///     account-store DIRECTORY COUNT ACCOUNTS BATCH
+///
+/// Prints for each the number a second and the CPU time of one in microseconds, and the ratio between them.
+@main
+struct AccountStoreBenchmark {
+  static func main() {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 5, let count = Int(arguments[2]), let accounts = Int(arguments[3]),
+      let batch = Int(arguments[4])
+    else {
+      print("account-store DIRECTORY COUNT ACCOUNTS BATCH")
+      exit(2)
+    }
+    let load = Load(directory: arguments[1], count: count, accounts: accounts, batch: batch)
+    exit(Loop.run { await load.run() })
+  }
+}
