@@ -46,6 +46,10 @@ package protocol AccountStore: AnyObject, Sendable {
   /// The tokens that are held for the account, oldest first.
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken]
 
+  /// The authorizations of the account that we have ended at Apple ourselves and that the person has not given anew: none
+  /// that was noted for something before their last sign-in.
+  func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation]
+
   /// What is known of mail to each account, in the order of `accounts`.
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge]
 

@@ -31,8 +31,9 @@ package enum StoreChange: Sendable, Hashable {
   case removeRelay
   /// Its tokens issued up to this time are deleted.
   case endTokens(issuedUpTo: Timestamp)
-  /// We have revoked the authorization at Apple ourselves: the `consent-revoked` that follows is an echo.
-  case noteOwnRevocation
+  /// We have revoked an authorization at Apple ourselves, at the time of the event or before: the `consent-revoked` that
+  /// follows is an echo.
+  case noteOwnRevocation(of: ClientID, isProven: Bool)
   /// All that is kept of the account is deleted and its data key destroyed; the keyed hash stays as a fence, with the
   /// event's time. `isFinal`: the Apple Account itself is gone.
   case eraseAccount(isFinal: Bool)

@@ -84,6 +84,7 @@ final class MemoryAccountStore: AccountStore {
 
   func recordSignIn(_ account: Account, at time: Timestamp, tokens: [NewToken]) async throws(AccountStoreError) {}
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] { [] }
+  func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] { [] }
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] { [] }
   func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] { [] }
   func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {}

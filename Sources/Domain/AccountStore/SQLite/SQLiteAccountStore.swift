@@ -67,6 +67,12 @@ package final class SQLiteAccountStore: AccountStore {
     return try await keeper.run { file throws(AccountStoreError) in try file.tokens(of: hash) }
   }
 
+  /// The authorizations that we have ended ourselves.
+  package func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] {
+    let hash = hash(of: account)
+    return try await keeper.run { file throws(AccountStoreError) in try file.ownRevocations(of: hash) }
+  }
+
   /// What is known of mail to each account, all as of one moment.
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
     let hashes = accounts.map { hash(of: $0) }

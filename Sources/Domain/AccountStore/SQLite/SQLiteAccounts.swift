@@ -12,6 +12,7 @@ final class SQLiteAccounts {
   private let tokenReading: Statement
   private let tokenRemoval: Statement
   private let ownRevocation: Statement
+  private let ownRevocationReading: Statement
   private let removal: Statement
   private let fence: Statement
   private let fenceReading: Statement
@@ -31,7 +32,19 @@ final class SQLiteAccounts {
     tokenReading = try database.prepare(
       "SELECT kind, client, issued_at, value FROM token WHERE hash = ? ORDER BY issued_at, number")
     tokenRemoval = try database.prepare("DELETE FROM token WHERE hash = ? AND issued_at <= ?")
-    ownRevocation = try database.prepare("UPDATE account SET own_revocation_at = ? WHERE hash = ?")
+    ownRevocation = try database.prepare(
+      """
+      INSERT INTO own_revocation (hash, client, at, is_proven) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET at = excluded.at, is_proven = excluded.is_proven
+      """)
+    ownRevocationReading = try database.prepare(
+      """
+      SELECT client, at, is_proven FROM own_revocation AS own
+      WHERE hash = ?1
+        AND NOT EXISTS (SELECT 1 FROM account WHERE hash = ?1 AND signed_in_at > own.at)
+        AND NOT EXISTS (SELECT 1 FROM erasure WHERE hash = ?1 AND signed_in_at > own.at)
+      ORDER BY client
+      """)
     removal = try database.prepare("DELETE FROM account WHERE hash = ? RETURNING signed_in_at")
     fence = try database.prepare(
       """
@@ -108,9 +121,21 @@ final class SQLiteAccounts {
     try tokenRemoval.run(hash.bytes, time.milliseconds)
   }
 
-  /// Writes down that the authorization was revoked by ourselves.
-  func noteOwnRevocation(_ hash: AccountHash, at time: Timestamp) throws(SQLiteError) {
-    try ownRevocation.run(time.milliseconds, hash.bytes)
+  /// Writes down that an authorization was revoked by ourselves.
+  func note(_ revocation: OwnRevocation, _ hash: AccountHash) throws(SQLiteError) {
+    try ownRevocation.run(
+      hash.bytes, revocation.client.text, revocation.time.milliseconds, revocation.isProven ? 1 as Int64 : 0)
+  }
+
+  /// What was revoked by ourselves, and not given anew.
+  func ownRevocations(of hash: AccountHash) throws(SQLiteError) -> [OwnRevocation] {
+    var revocations: [OwnRevocation] = []
+    try ownRevocationReading.forEach(hash.bytes) { row throws(SQLiteError) in
+      guard let client = ClientID(try row.value(0)) else { throw .malformed("a revocation's client") }
+      revocations.append(
+        OwnRevocation(of: client, at: try row.time(1), isProven: try row.value(2, as: Int64.self) == 1))
+    }
+    return revocations
   }
 
   /// Deletes all that is kept of the account, and leaves the fence.

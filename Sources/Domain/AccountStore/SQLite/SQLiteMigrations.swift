@@ -45,8 +45,15 @@ enum SQLiteMigrations {
       subject BLOB NOT NULL,
       master_key_id TEXT NOT NULL,
       data_key BLOB NOT NULL,
-      signed_in_at INTEGER,
-      own_revocation_at INTEGER
+      signed_in_at INTEGER
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE own_revocation (
+      hash BLOB NOT NULL CHECK (length(hash) = 32),
+      client TEXT NOT NULL,
+      at INTEGER NOT NULL,
+      is_proven INTEGER NOT NULL CHECK (is_proven IN (0, 1)),
+      PRIMARY KEY (hash, client)
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE token (

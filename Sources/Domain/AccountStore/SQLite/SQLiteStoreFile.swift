@@ -74,7 +74,7 @@ final class SQLiteStoreFile {
           outcomes.append(.superseded(cause))
         } else {
           for change in settlement.changes {
-            try apply(change, settlement.event, hash, at: time)
+            try apply(change, settlement.event, hash)
             if case .eraseAccount = change { erases = true }
           }
           try AccountStoreError.translating { () throws(SQLiteError) in
@@ -101,7 +101,7 @@ final class SQLiteStoreFile {
   }
 
   private func apply(
-    _ change: StoreChange, _ event: EventReference, _ hash: AccountHash, at time: Timestamp
+    _ change: StoreChange, _ event: EventReference, _ hash: AccountHash
   ) throws(AccountStoreError) {
     if case .setRelay(let state) = change { return try relays.set(state, of: event.account, hash) }
     try AccountStoreError.translating { () throws(SQLiteError) in
@@ -109,7 +109,8 @@ final class SQLiteStoreFile {
       case .setRelay: break
       case .removeRelay: try relays.remove(hash)
       case .endTokens(let issuedUpTo): try accounts.endTokens(of: hash, issuedUpTo: issuedUpTo)
-      case .noteOwnRevocation: try accounts.noteOwnRevocation(hash, at: time)
+      case .noteOwnRevocation(let client, let isProven):
+        try accounts.note(OwnRevocation(of: client, at: event.occurredAt, isProven: isProven), hash)
       case .eraseAccount(let isFinal):
         try accounts.erase(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
       }
@@ -149,6 +150,11 @@ final class SQLiteStoreFile {
   /// The account's tokens.
   func tokens(of hash: AccountHash) throws(AccountStoreError) -> [StoredToken] {
     try snapshot { () throws(AccountStoreError) in try accounts.tokens(of: hash) }
+  }
+
+  /// The authorizations that we have ended ourselves.
+  func ownRevocations(of hash: AccountHash) throws(AccountStoreError) -> [OwnRevocation] {
+    try AccountStoreError.translating { () throws(SQLiteError) in try accounts.ownRevocations(of: hash) }
   }
 
   /// What is known of mail to each.

@@ -1,0 +1,17 @@
+package import AccountEvents
+
+/// An authorization that we have ended at Apple ourselves. It outlives an erasure, as the `consent-revoked` that follows
+/// from it may come after that.
+package struct OwnRevocation: Sendable, Hashable {
+  /// The app or service whose authorization it was.
+  package let client: ClientID
+  /// When what we revoked it for happened.
+  package let time: Timestamp
+  /// Whether Apple was seen to have ended it: its answer to a revocation alone does not say so.
+  package let isProven: Bool
+
+  /// A revocation from its parts.
+  package init(of client: ClientID, at time: Timestamp, isProven: Bool) {
+    (self.client, self.time, self.isProven) = (client, time, isProven)
+  }
+}

@@ -1,0 +1,66 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Testing
+
+/// What we ended ourselves is known until the person comes back, and longer than the person's data.
+@Loop @Suite struct OwnRevocationTests {
+  private let now = Sample.time(1000)
+  private let web = Sample.valid(ClientID("com.example.web"))
+
+  @Test(arguments: Implementation.all)
+  func anOwnRevocationIsKnownUntilTheNextSignIn(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token()])
+      #expect(try await store.ownRevocations(of: account) == [])
+      let request = Sample.event("a", at: 2, severity: 2)
+      let settlement = request.settled(
+        by: Sample.revoker, .endTokens(issuedUpTo: request.occurredAt),
+        .noteOwnRevocation(of: Sample.client, isProven: true), .noteOwnRevocation(of: web, isProven: false))
+      #expect(try await store.settle([settlement, settlement], at: now) == [.applied(announcements: []), .repeated])
+      let known = [
+        OwnRevocation(of: Sample.client, at: Sample.time(2), isProven: true),
+        OwnRevocation(of: web, at: Sample.time(2), isProven: false),
+      ]
+      #expect(try await store.ownRevocations(of: account) == known)
+      #expect(try await store.ownRevocations(of: Sample.account(2)) == [])
+
+      let echo = Sample.event("b", at: 3, severity: 1)
+      _ = try await store.settle(
+        [echo.settled(by: Sample.revoker, .noteOwnRevocation(of: web, isProven: true))], at: now)
+      let proven = [known[0], OwnRevocation(of: web, at: Sample.time(3), isProven: true)]
+      #expect(try await store.ownRevocations(of: account) == proven)
+
+      // One that was known to be over already.
+      try await store.recordSignIn(account, at: Sample.time(2), tokens: [])
+      #expect(try await store.ownRevocations(of: account) == proven)
+      try await store.recordSignIn(account, at: Sample.time(4), tokens: [])
+      #expect(try await store.ownRevocations(of: account) == [])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func anOwnRevocationOutlivesTheErasureThatFollows(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token()])
+      let request = Sample.event("a", at: 2, severity: 2)
+      _ = try await store.settle(
+        [
+          request.settled(by: Sample.revoker, .noteOwnRevocation(of: Sample.client, isProven: true)),
+          request.settled(by: Sample.eraser, .eraseAccount(isFinal: true)),
+        ], at: now)
+      #expect(
+        try await store.ownRevocations(of: account) == [
+          OwnRevocation(of: Sample.client, at: Sample.time(2), isProven: true)
+        ])
+      try await store.recordSignIn(account, at: Sample.time(3), tokens: [])
+      #expect(try await store.ownRevocations(of: account) == [])
+      // The sign-in is remembered beyond the next erasure, too.
+      let deletion = Sample.event("b", at: 4, severity: 3)
+      _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
+      #expect(try await store.ownRevocations(of: account) == [])
+    }
+  }
+}
