@@ -5,7 +5,10 @@ public struct AccountOutcome: Sendable, Hashable {
   public enum Name: String, Sendable, Hashable, CaseIterable {
     /// The tokens that were held are gone; where the deletion began with us, they are revoked at Apple too.
     case tokensRevoked = "tokens-revoked"
-    /// There was no token to end.
+    /// Apple was asked to revoke, and nothing shows that it did: there was an access token alone, and that may have been
+    /// dead. `tokens-revoked` follows where Apple tells of it; where it does not, this is as `no-token`.
+    case revocationUnproven = "revocation-unproven"
+    /// There was no token to end. Where the deletion began with us, the person has to end the authorization at Apple.
     case noToken = "no-token"
     /// Whoever holds sessions of the account's is to end them.
     case sessionsEnded = "sessions-ended"
