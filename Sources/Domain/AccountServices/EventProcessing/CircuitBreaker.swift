@@ -34,8 +34,8 @@ package final class CircuitBreaker {
   /// Whether nobody asks at the moment.
   package var isOpen: Bool { opensAt.map { clock() < $0 || isProbing } ?? false }
 
-  /// Calls `body`, unless it failed too often of late. What is permanent about a single event is no failure of what is
-  /// asked; every other error is.
+  /// Calls `body`, unless it failed too often of late, or has asked not to be asked. What is permanent about a single event
+  /// is no failure of what is asked; every other error is.
   package func run<Value: Sendable>(_ body: @Loop () async throws -> Value) async throws -> Value {
     if let opensAt {
       let left = opensAt - clock()
@@ -54,8 +54,9 @@ package final class CircuitBreaker {
         throw error
       }
       failures += 1
-      if failures >= limit {
-        opensAt = clock() + pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2)
+      let asked = (error as? ConsumerFailure)?.retryAfter ?? .zero
+      if failures >= limit || asked > .zero {
+        opensAt = clock() + max(asked, pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2))
       }
       throw error
     }
