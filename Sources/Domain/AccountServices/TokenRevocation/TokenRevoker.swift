@@ -1,0 +1,139 @@
+package import AccountEvents
+package import AccountStore
+package import EventLoop
+
+/// Ends what is held of an authorization that is over; where the end began with us, ends it at Apple first.
+@Loop
+package final class TokenRevoker {
+  /// How long Apple is given to agree with itself. It may throttle who validates a token more than once a day, so one is
+  /// validated only after it was revoked, and not at once again.
+  private static let pause = Duration.seconds(60)
+
+  private let apple: AppleRevocations
+  private let store: any AccountStore
+  private let now: @Sendable () -> Timestamp
+
+  /// A revoker of the tokens that are in the store.
+  package init(_ apple: AppleRevocations, store: any AccountStore, now: @escaping @Sendable () -> Timestamp) {
+    (self.apple, self.store, self.now) = (apple, store, now)
+  }
+
+  /// The consumer `token-revoker`.
+  package nonisolated var consumer: EventConsumer {
+    EventConsumer(.tokenRevoker, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest) { delivery in
+      try await self.process(delivery)
+    }
+  }
+
+  /// What was done.
+  enum Outcome: String, CaseIterable {
+    case revoked = "tokens-revoked"
+    case unproven = "revocation-unproven"
+    case noToken = "no-token"
+    case echo = "echo"
+  }
+
+  /// The end of the Apple Account covers what a request for deletion does, and that what a withdrawn consent does; not the
+  /// reverse.
+  @Sendable private nonisolated static func interest(in event: AccountEvent) -> Interest? {
+    switch event.kind {
+    case .emailEnabled, .emailDisabled: nil
+    case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])
+    case .accountDeletionRequested: Interest(severity: 2, yieldsTo: [.signIn])
+    case .accountDelete: Interest(severity: 3, yieldsTo: [.signIn])
+    }
+  }
+
+  /// Does what is to be done at Apple, and says what that came to. Only tokens count that were issued until the event
+  /// happened: those of a later sign-in stand for another authorization.
+  package func process(_ delivery: Delivery) async throws -> Decision {
+    let event = delivery.event
+    if event.kind == .consentRevoked {
+      let revocations = try await store.ownRevocations(of: event.account)
+      if !revocations.isEmpty { return echo(event, of: revocations) }
+    }
+    let tokens = try await store.tokens(of: event.account).filter { $0.issuedAt <= event.occurredAt }.map(\.token)
+    // Apple tells us that the authorization is over: its tokens are dead, and there is nothing to ask Apple for.
+    guard event.kind == .accountDeletionRequested else {
+      return end(event, tokens.isEmpty ? .noToken : .revoked)
+    }
+    let authorizations = Dictionary(grouping: tokens, by: \.client).values.map(Authorization.init).sorted()
+    try await revoke(authorizations, for: delivery)
+    let outcome: Outcome = authorizations.allSatisfy(\.isProvable) ? .revoked : .unproven
+    return end(
+      event, authorizations.isEmpty ? .noToken : outcome,
+      noting: authorizations.map { .noteOwnRevocation(of: $0.client, isProven: $0.isProvable) })
+  }
+
+  // MARK: Apple
+
+  /// Ends each authorization with each of its tokens: a revocation with one that was dead before ends nothing, and Apple
+  /// does not say so. Asking again for what is done changes nothing.
+  ///
+  /// A revocation ends later sign-ins too. One that becomes known before the request is sent stops it. One that happens
+  /// while the request is under way loses its tokens: Apple's `consent-revoked` for this is younger than that sign-in,
+  /// stands behind this event, which is void now and noted no revocation, and ends what is held of the sign-in.
+  private func revoke(_ authorizations: [Authorization], for delivery: Delivery) async throws {
+    for token in authorizations.flatMap(\.revocable) {
+      guard case .open = try await store.standings(of: [delivery.reference], for: .tokenRevoker).first else {
+        throw ConsumerFailure.waiting("overtaken", for: .zero)
+      }
+      try await apple.revoke(token)
+    }
+    // All of them are revoked first, so that a failure on the way has validated none.
+    for token in authorizations.filter(\.isProvable).flatMap(\.revocable) {
+      guard try await apple.isInvalid(token) else {
+        throw ConsumerFailure.transient("still-valid", retryAfter: Self.pause)
+      }
+    }
+  }
+
+  // MARK: Decisions
+
+  private func end(_ event: AccountEvent, _ outcome: Outcome, noting revocations: [StoreChange] = []) -> Decision {
+    let name: AccountOutcome.Name =
+      switch outcome {
+      case .revoked: .tokensRevoked
+      case .unproven: .revocationUnproven
+      case .noToken, .echo: .noToken
+      }
+    return Decision(
+      outcome.rawValue, changes: [.endTokens(issuedUpTo: event.occurredAt)] + revocations,
+      announcements: [announcement(name, event), announcement(.sessionsEnded, event)])
+  }
+
+  /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.
+  private func echo(_ event: AccountEvent, of revocations: [OwnRevocation]) -> Decision {
+    let isProof = revocations.contains { $0.client == event.audience && !$0.isProven }
+    return Decision(
+      Outcome.echo.rawValue,
+      changes: isProof ? [.noteOwnRevocation(of: event.audience, isProven: true)] : [],
+      announcements: isProof ? [announcement(.tokensRevoked, event)] : [])
+  }
+
+  private func announcement(_ name: AccountOutcome.Name, _ event: AccountEvent) -> Announcement {
+    Announcement(
+      AccountOutcome(
+        account: store.hash(of: event.account), name: name, cause: AccountOutcome.Cause(event),
+        consumer: ConsumerName.tokenRevoker.text, doneAt: now()))
+  }
+}
+
+/// What is held of the authorization of one app.
+private struct Authorization: Comparable {
+  let client: ClientID
+  /// What is revoked with: access tokens only where there is nothing better, as they live for an hour.
+  let revocable: [NewToken]
+  /// Whether a validation can show that it is over. An access token cannot be validated: only the `consent-revoked` that
+  /// follows says that Apple has ended it, and that stands behind this event in the account's lane.
+  let isProvable: Bool
+
+  /// The authorization that all of these tokens, at least one, stand for.
+  init(_ tokens: [NewToken]) {
+    let refreshing = tokens.filter { $0.kind == .refresh }
+    (client, isProvable) = (tokens[0].client, !refreshing.isEmpty)
+    revocable = isProvable ? refreshing : tokens
+  }
+
+  static func < (one: Authorization, other: Authorization) -> Bool { one.client.text < other.client.text }
+}
