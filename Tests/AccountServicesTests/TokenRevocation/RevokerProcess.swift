@@ -1,0 +1,93 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleID
+import EventLoop
+import Kafka
+import Telemetry
+import TestSupport
+import Testing
+
+/// One process of the token revoker's, that reads from its start to its end.
+@Loop
+final class RevokerProcess {
+  let endpoints: AppleTokenEndpoints
+  let store: SQLiteAccountStore
+  let source: MemorySource
+  let revoker: TokenRevoker
+  let alarm = ManualAlarm()
+  private let log: ClusterLog
+  private let processor: EventProcessor
+  private let registry = MetricsRegistry()
+  private var reading: Task<KafkaError?, Never>?
+
+  init(_ endpoints: AppleTokenEndpoints, _ cluster: MemoryCluster, _ captured: CapturedLog, _ store: SQLiteAccountStore)
+  {
+    (self.endpoints, self.store) = (endpoints, store)
+    let alarm = alarm
+    source = MemorySource(cluster)
+    log = ClusterLog(cluster)
+    revoker = TokenRevoker(
+      AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger()), store: store,
+      now: { RevokerRig.now })
+    processor = EventProcessor(
+      revoker.consumer, store: store, log: log,
+      bounds: ProcessingBounds(
+        inFlight: 64, inFlightPerPartition: 32, concurrency: 8,
+        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3),
+      agenda: Agenda(alarm), random: { 1 }, now: { RevokerRig.now }, registry: registry, logger: captured.logger())
+    reading = Task(executorPreference: Loop.executor) { await self.read() }
+    source.assign([.events(0)])
+  }
+
+  private func read() async -> KafkaError? {
+    do throws(KafkaError) {
+      try await processor.read(from: source)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Loses its store, whatever is under way, and does nothing any more.
+  func end() async {
+    await store.close()
+    await processor.end(within: .zero)
+    reading?.cancel()
+    _ = await reading?.value
+    alarm.advance(by: .seconds(3600))
+    await turn()
+  }
+
+  /// How many events are done with each outcome.
+  var done: [String: Int] { counts("siwa_consumer_events_total", "outcome") }
+  /// How many attempts have failed, or were too early, for each cause.
+  var failed: [String: Int] { counts("siwa_consumer_retries_total", "cause") }
+  /// How many events were put aside, for each cause.
+  var deadLetters: [String: Int] { counts("siwa_consumer_dead_letters_total", "cause") }
+
+  /// A counter's values that are not 0, by a label.
+  private func counts(_ name: String, _ label: String) -> [String: Int] {
+    var counts: [String: Int] = [:]
+    for line in String(decoding: registry.render(), as: UTF8.self).split(separator: "\n") where line.hasPrefix(name) {
+      guard let value = line.split(separator: " ").last.flatMap({ Int($0) }), value > 0,
+        let text = line.split(separator: "\(label)=\"").last?.split(separator: "\"").first
+      else { continue }
+      counts[String(text)] = value
+    }
+    return counts
+  }
+
+  /// Waits until so many events are done, and what was to be said of them is said and forgotten.
+  func untilDone(_ number: Int) async throws {
+    try await until { self.done.values.reduce(0, +) >= number }
+    try await until {
+      try await self.store.announcements(of: .tokenRevoker, partition: 0, limit: 1).isEmpty
+    }
+  }
+
+  /// Waits until an attempt has failed for this reason, for the so-manieth time.
+  func untilFailed(_ cause: String, _ number: Int = 1) async throws {
+    try await until { self.failed[cause, default: 0] >= number }
+  }
+}

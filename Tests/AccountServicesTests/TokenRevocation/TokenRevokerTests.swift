@@ -1,0 +1,188 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleSimulator
+import EventLoop
+import TestSupport
+import Testing
+
+/// What each event does to tokens, here and at Apple.
+@Loop @Suite(.timeLimit(.minutes(5))) struct TokenRevokerTests {
+  @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete])
+  func whatAppleSaysIsOverEndsTheTokensWithoutACall(_ kind: AccountEvent.Kind) async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      try await rig.signIn(at: 11, to: RevokerRig.web, keeping: [.refresh, .access])
+      try rig.happen(kind, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["tokens-revoked": 1])
+      #expect(try rig.said() == ["event-20 tokens-revoked", "event-20 sessions-ended"])
+      #expect(try await rig.tokens().isEmpty)
+      #expect(rig.asked == 0)
+    }
+  }
+
+  @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete, .accountDeletionRequested])
+  func noTokenIsAnOutcomeOfItsOwn(_ kind: AccountEvent.Kind) async throws {
+    try await RevokerRig.run { rig in
+      try rig.happen(kind, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["no-token": 1])
+      #expect(try rig.said() == ["event-20 no-token", "event-20 sessions-ended"])
+      #expect(rig.asked == 0)
+    }
+  }
+
+  @Test func eventsAboutMailArePassedOver() async throws {
+    try await RevokerRig.run { rig in
+      let address = try #require(RelayAddress("a@privaterelay.appleid.com"))
+      try await rig.signIn(at: 10)
+      try rig.happen(.emailDisabled(address, isPrivate: true), 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["passed-over": 1])
+      #expect(try await rig.tokens().count == 1)
+    }
+  }
+
+  @Test func aRequestedDeletionIsRevokedAtAppleAndValidatedOnce() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10, keeping: [.access, .refresh])
+      try await rig.signIn("bob", at: 10)
+      let asked = rig.apple.tokensAsked
+      try rig.happen(.accountDeletionRequested, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["tokens-revoked": 1])
+      #expect(try rig.said() == ["event-20 tokens-revoked", "event-20 sessions-ended"])
+      #expect(!rig.apple.isAuthorized(Person(named: "ada"), for: RevokerRig.app))
+      #expect(rig.apple.isAuthorized(Person(named: "bob"), for: RevokerRig.app))
+      #expect(try await rig.tokens().isEmpty)
+      #expect(try await rig.tokens(of: "bob").count == 1)
+      #expect(rig.apple.revocationsAsked == 1 && rig.apple.tokensAsked == asked + 1)
+    }
+  }
+
+  @Test func eachAppsAuthorizationIsRevokedInItsOwnName() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      try await rig.signIn(at: 11, to: RevokerRig.web)
+      try rig.happen(.accountDeletionRequested, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["tokens-revoked": 1])
+      for app in [RevokerRig.app, RevokerRig.web] {
+        #expect(!rig.apple.isAuthorized(Person(named: "ada"), for: app), "\(app)")
+      }
+      #expect(rig.apple.revocationsAsked == 2 && rig.asked == 4)
+    }
+  }
+
+  @Test func aTokenThatIsDeadAlreadyIsEnded() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      _ = try rig.apple.sign(.consentRevoked, of: Person(named: "ada"), for: RevokerRig.app)
+      try rig.happen(.accountDeletionRequested, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["tokens-revoked": 1])
+      #expect(try await rig.tokens().isEmpty)
+    }
+  }
+
+  @Test func aDeadTokenDoesNotHideALivingOneOfTheSameApp() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      _ = try rig.apple.sign(.consentRevoked, of: Person(named: "ada"), for: RevokerRig.app)
+      try await rig.signIn(at: 11)
+      #expect(try await rig.tokens().count == 2)
+      try rig.happen(.accountDeletionRequested, 20)
+      try await rig.process.untilDone(1)
+      #expect(!rig.apple.isAuthorized(Person(named: "ada"), for: RevokerRig.app))
+      #expect(rig.process.done == ["tokens-revoked": 1])
+    }
+  }
+
+  @Test func whatIsStillValidAfterARevocationIsRevokedAgain() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      rig.apple.revocationsAnswer = .html  // 200, and nothing is done
+      try rig.happen(.accountDeletionRequested, 20)
+      try await rig.process.untilFailed("still-valid")
+      #expect(rig.process.done.isEmpty)
+      #expect(try rig.said().isEmpty)
+      #expect(try await rig.tokens().count == 1)
+      rig.apple.revocationsAnswer = .tokens
+      // Whoever validates more than once a day may be throttled.
+      rig.process.alarm.advance(by: .seconds(59))
+      await turn()
+      #expect(rig.asked == 2)
+      rig.process.alarm.advance(by: .seconds(1))
+      try await rig.process.untilDone(1)
+      #expect(rig.asked == 4)
+      #expect(try rig.said() == ["event-20 tokens-revoked", "event-20 sessions-ended"])
+    }
+  }
+
+  // MARK: Whose authorization it is
+
+  @Test func aNewSignInStaysWhateverIsSaidOfTheOldOne() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      try rig.happen(.accountDelete, 20)
+      try await rig.process.untilDone(1)
+      try await rig.signIn(at: 30)
+      try rig.happen(.accountDelete, 20)
+      try rig.happen(.accountDelete, 20, id: "told-anew")
+      try rig.happen(.accountDeletionRequested, 19)
+      try rig.happen(.consentRevoked, 29)
+      try await rig.process.untilDone(5)
+      #expect(
+        rig.process.done == [
+          "tokens-revoked": 1, "repeated": 1, "superseded-newer-event": 2, "superseded-newer-sign-in": 1,
+        ])
+      #expect(try await rig.tokens().map(\.issuedAt) == [.event(30)])
+      #expect(rig.apple.isAuthorized(Person(named: "ada"), for: RevokerRig.app))
+      #expect(rig.asked == 0)
+    }
+  }
+
+  @Test func aSignInThatBecomesKnownBeforeTheCallStopsIt() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      try await rig.signIn(at: 30)
+      // As if the store had been asked before the second sign-in.
+      let account = try RevokerRig.account("ada")
+      let event = AccountEvent(
+        id: try #require(EventID("event-20")), team: account.team, audience: try #require(ClientID(RevokerRig.app)),
+        subject: account.subject, kind: .accountDeletionRequested, occurredAt: .event(20), issuedAt: .event(25))
+      let reference = EventReference(
+        id: event.id, account: account, occurredAt: event.occurredAt,
+        origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
+        weight: EventWeight(severity: 2, tie: 0), yieldsTo: [.signIn])
+      let failure = await #expect(throws: ConsumerFailure.self) {
+        try await rig.process.revoker.process(Delivery(event: event, attempt: 1, reference: reference))
+      }
+      #expect(failure == .waiting("overtaken", for: .zero))
+      #expect(rig.asked == 0)
+      try rig.happen(.accountDeletionRequested, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["superseded-newer-sign-in": 1])
+    }
+  }
+
+  @Test func theWholeTopicAgainAsksNobodyAnything() async throws {
+    try await RevokerRig.run { rig in
+      for (number, name) in ["ada", "bob", "cleo"].enumerated() { try await rig.signIn(name, at: number) }
+      try rig.happen(.accountDeletionRequested, 20)
+      try rig.happen(.consentRevoked, 21, to: "bob")
+      try rig.happen(.accountDelete, 22, to: "cleo")
+      try rig.happen(.consentRevoked, 23)
+      try await rig.process.untilDone(4)
+      let said = try rig.said()
+      #expect(said.count == 6)
+      rig.asked = 0
+      try await rig.restart(rereading: true)
+      try await rig.process.untilDone(4)
+      #expect(rig.process.done == ["repeated": 4])
+      #expect(try rig.said() == said)
+      #expect(rig.asked == 0)
+    }
+  }
+}
