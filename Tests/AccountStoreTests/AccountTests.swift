@@ -88,7 +88,8 @@ import Testing
         [
           Sample.event("a", at: 2).settled(.setRelay(Sample.enabled(2))),
           Sample.event("b", of: other, at: 2).settled(.setRelay(Sample.disabled(2, 2))),
-          Sample.event("c", at: 3).settled(by: Sample.eraser, .noteOwnRevocation, .eraseAccount(isFinal: false)),
+          Sample.event("c", at: 3).settled(
+            by: Sample.eraser, .noteOwnRevocation(of: Sample.client, isProven: true), .eraseAccount(isFinal: false)),
         ], at: now)
       #expect(try await store.tokens(of: account) == [])
       #expect(try await store.tokens(of: other).count == 2)
