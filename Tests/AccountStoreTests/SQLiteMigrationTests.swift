@@ -16,16 +16,35 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       SQLiteMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "3be221881df2057cdf8c37f283db08c357eb4b452d60604237a069bbfc1ed2f1"
+        "3be221881df2057cdf8c37f283db08c357eb4b452d60604237a069bbfc1ed2f1",
+        "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 1))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 2))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 1))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 2, to: 2))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
     #expect(try rig.modes()["store.sqlite"] == 0o600)
+  }
+
+  @Test func aStoreOfTheFirstVersionIsBroughtForwardWithWhatIsInIt() async throws {
+    _ = try await rig.administration.migrate()
+    let store = try await rig.open()
+    try await store.recordSignIn(Sample.account(), at: Sample.time(1), tokens: [Sample.token()])
+    await store.close()
+    try rig.execute(
+      """
+      DROP TABLE own_revocation;
+      ALTER TABLE account ADD COLUMN own_revocation_at INTEGER;
+      PRAGMA user_version = 1;
+      """)
+    await expectRefusal(.notMigrated, "run `siwa store migrate`")
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 2))
+    let migrated = try await rig.open()
+    #expect(try await migrated.tokens(of: Sample.account()).count == 1)
+    #expect(try await migrated.ownRevocations(of: Sample.account()) == [])
   }
 
   @Test func manyMayMigrateAtOnce() async throws {
@@ -46,13 +65,13 @@ import Testing
     // An empty file is not one either.
     _ = rig.files.write("store.sqlite", "")
     await expectRefusal(.notMigrated, "run `siwa store migrate`")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 1))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 2))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try rig.execute("PRAGMA user_version = 99")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 1 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 2 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try rig.number("PRAGMA user_version") == 99)

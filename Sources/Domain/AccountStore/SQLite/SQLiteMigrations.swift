@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first]
+  static let steps: [StaticString] = [first, second]
 
   /// The version that this program reads and writes.
   static var version: Int64 { Int64(steps.count) }
@@ -45,15 +45,8 @@ enum SQLiteMigrations {
       subject BLOB NOT NULL,
       master_key_id TEXT NOT NULL,
       data_key BLOB NOT NULL,
-      signed_in_at INTEGER
-    ) STRICT, WITHOUT ROWID;
-
-    CREATE TABLE own_revocation (
-      hash BLOB NOT NULL CHECK (length(hash) = 32),
-      client TEXT NOT NULL,
-      at INTEGER NOT NULL,
-      is_proven INTEGER NOT NULL CHECK (is_proven IN (0, 1)),
-      PRIMARY KEY (hash, client)
+      signed_in_at INTEGER,
+      own_revocation_at INTEGER
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE token (
@@ -136,5 +129,21 @@ enum SQLiteMigrations {
       at INTEGER NOT NULL,
       UNIQUE (event_id, target)
     ) STRICT;
+    """
+
+  /// What we have revoked ourselves, of each app, and for longer than there is an account. The column in its place was
+  /// never written.
+  private static let second: StaticString = """
+    PRAGMA user_version = 2;
+
+    ALTER TABLE account DROP COLUMN own_revocation_at;
+
+    CREATE TABLE own_revocation (
+      hash BLOB NOT NULL CHECK (length(hash) = 32),
+      client TEXT NOT NULL,
+      at INTEGER NOT NULL,
+      is_proven INTEGER NOT NULL CHECK (is_proven IN (0, 1)),
+      PRIMARY KEY (hash, client)
+    ) STRICT, WITHOUT ROWID;
     """
 }
