@@ -5,8 +5,10 @@ import Telemetry
 extension EventPublisher {
   /// How many records are on their way at once. What a log and a disk cost is counted in requests and syncs, so this
   /// decides how fast the drain is: with 256 a request to a broker had four records, with 1024 it has fifteen
-  /// (`Tests/Benchmarks/Sources/drain`). More would keep new records waiting behind them.
-  private static let window = 1024
+  /// (`Tests/Benchmarks/Sources/drain`). More would keep new records waiting behind them. What is on its way when the
+  /// process is killed may come twice: so it begins with few, each that the log takes makes room for one more, and one
+  /// that it does not take has it begin anew.
+  static let window = (least: 64, most: 1024)
   /// How many records are read at once.
   private static let page = 256
   /// How long what nobody took is left alone.
@@ -44,7 +46,7 @@ extension EventPublisher {
   /// The records of one account follow one another within the pass. One that has to stay (its account is busy, or the log
   /// did not take it) keeps all later ones of its account back until the next pass, so that none overtakes it.
   private func pass() async -> Int {
-    let pass = DrainPass(width: Self.window)
+    let pass = DrainPass(width: window)
     await withDiscardingTaskGroup { group in
       var place: Int64 = 0
       let last = spool.lastSequence
@@ -83,6 +85,10 @@ extension EventPublisher {
     while let record = next {
       if await hasLog(record) {
         pass.delivered += 1
+        if window < Self.window.most {
+          window += 1
+          pass.widen()
+        }
         await spool.remove(record.sequence)
         deliveredLate.remove(record.sequence)
         refused.remove(record.sequence)
@@ -92,6 +98,8 @@ extension EventPublisher {
       } else {
         pass.stop(lane)
         failing.insert(lane)
+        pass.narrow(by: window - Self.window.least)
+        window = Self.window.least
       }
       pass.leave()
       next = pass.next(in: lane)
@@ -140,12 +148,20 @@ private final class DrainPass {
 
   init(width: Int) { (free, mostRetried) = (width, width / Self.shareOfFailing) }
 
+  /// Lets one more record be on its way.
+  func widen() { leave() }
+
+  /// Lets so many fewer be on their way, once they are through.
+  func narrow(by count: Int) { free -= count }
+
   /// Waits until fewer records than may be are on their way.
   func enter() async {
-    await withCheckedContinuation { continuation in
-      if free > 0 { return continuation.resume() }
-      waiter = continuation
-    }
+    repeat {
+      await withCheckedContinuation { continuation in
+        if free > 0 { return continuation.resume() }
+        waiter = continuation
+      }
+    } while free <= 0
     free -= 1
   }
 

@@ -48,6 +48,8 @@ package final class EventPublisher {
   var failing: Set<AccountLanes.Name> = []
   /// What the spool holds and the log refuses: each is logged once, and tried again and again.
   var refused: Set<Int64> = []
+  /// How many records the drain may have on their way.
+  var window = EventPublisher.window.least
   /// The drain, while there is nothing to do.
   var drainer: CheckedContinuation<Void, Never>?
 
