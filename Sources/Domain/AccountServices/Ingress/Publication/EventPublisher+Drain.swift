@@ -3,12 +3,6 @@ import EventLoop
 import Telemetry
 
 extension EventPublisher {
-  /// How many records are on their way at once. What a log and a disk cost is counted in requests and syncs, so this
-  /// decides how fast the drain is: with 256 a request to a broker had four records, with 1024 it has fifteen
-  /// (`Tests/Benchmarks/Sources/drain`). More would keep new records waiting behind them. What is on its way when the
-  /// process is killed may come twice: so it begins with few, each that the log takes makes room for one more, and one
-  /// that it does not take has it begin anew.
-  static let window = (least: 64, most: 1024)
   /// How many records are read at once.
   private static let page = 256
   /// How long what nobody took is left alone.
@@ -46,7 +40,7 @@ extension EventPublisher {
   /// The records of one account follow one another within the pass. One that has to stay (its account is busy, or the log
   /// did not take it) keeps all later ones of its account back until the next pass, so that none overtakes it.
   private func pass() async -> Int {
-    let pass = DrainPass(width: window)
+    let pass = DrainPass(window)
     await withDiscardingTaskGroup { group in
       var place: Int64 = 0
       let last = spool.lastSequence
@@ -63,11 +57,11 @@ extension EventPublisher {
         for record in records {
           place = record.sequence
           let lane = AccountLanes.name(of: record.record)
-          await pass.enter()
+          await window.enter()
           if !isClosing, pass.follow(record, in: lane) { continue }
           guard !isClosing, pass.mayTry(lane, hasFailed: failing.contains(lane)), lanes.begin(lane) else {
             pass.block(lane)
-            pass.leave()
+            window.leave()
             continue
           }
           pass.begin(lane)
@@ -85,11 +79,8 @@ extension EventPublisher {
     while let record = next {
       if await hasLog(record) {
         pass.delivered += 1
-        if window < Self.window.most {
-          window += 1
-          pass.widen()
-        }
         await spool.remove(record.sequence)
+        window.widen()
         deliveredLate.remove(record.sequence)
         refused.remove(record.sequence)
         lanes.hold(-1, of: lane)
@@ -98,10 +89,9 @@ extension EventPublisher {
       } else {
         pass.stop(lane)
         failing.insert(lane)
-        pass.narrow(by: window - Self.window.least)
-        window = Self.window.least
+        window.narrow()
       }
-      pass.leave()
+      window.leave()
       next = pass.next(in: lane)
     }
     lanes.end(lane)
@@ -130,51 +120,26 @@ extension EventPublisher {
 /// One way through the spool.
 @Loop
 private final class DrainPass {
-  /// Which part of the width those may take that failed the last time: they occupy it for as long as the log tries.
+  /// Which part of the window those may take that failed the last time: they occupy it for as long as the log tries.
   private static let shareOfFailing = 4
 
   /// How many records the log took.
   var delivered = 0
-  private var free: Int
-  private var waiter: CheckedContinuation<Void, Never>?
+  private let window: DrainWindow
   private var blocked: Set<AccountLanes.Name> = []
   private var retried: Set<AccountLanes.Name> = []
-  private let mostRetried: Int
   /// What follows in each lane that something is brought of, the next one last.
   private var following: [AccountLanes.Name: [SpooledRecord]] = [:]
 
   /// How many records may follow in one lane: an account with many must not take the places of all others.
   private static let longest = 16
 
-  init(width: Int) { (free, mostRetried) = (width, width / Self.shareOfFailing) }
-
-  /// Lets one more record be on its way.
-  func widen() { leave() }
-
-  /// Lets so many fewer be on their way, once they are through.
-  func narrow(by count: Int) { free -= count }
-
-  /// Waits until fewer records than may be are on their way.
-  func enter() async {
-    repeat {
-      await withCheckedContinuation { continuation in
-        if free > 0 { return continuation.resume() }
-        waiter = continuation
-      }
-    } while free <= 0
-    free -= 1
-  }
-
-  func leave() {
-    free += 1
-    waiter?.resume()
-    waiter = nil
-  }
+  init(_ window: DrainWindow) { self.window = window }
 
   /// Whether a record of the account may be tried: none of its records was left behind, and it does not keep others
   /// waiting that have not failed.
   func mayTry(_ lane: AccountLanes.Name, hasFailed: Bool) -> Bool {
-    if blocked.contains(lane) || (hasFailed && retried.count >= mostRetried) { return false }
+    if blocked.contains(lane) || (hasFailed && retried.count >= window.width / Self.shareOfFailing) { return false }
     if hasFailed { retried.insert(lane) }
     return true
   }
@@ -185,7 +150,7 @@ private final class DrainPass {
   /// Leaves behind what follows, too.
   func stop(_ lane: AccountLanes.Name) {
     block(lane)
-    for _ in following[lane] ?? [] { leave() }
+    for _ in following[lane] ?? [] { window.leave() }
     following[lane] = []
   }
 

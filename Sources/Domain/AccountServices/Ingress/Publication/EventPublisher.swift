@@ -49,7 +49,7 @@ package final class EventPublisher {
   /// What the spool holds and the log refuses: each is logged once, and tried again and again.
   var refused: Set<Int64> = []
   /// How many records the drain may have on their way.
-  var window = EventPublisher.window.least
+  let window = DrainWindow()
   /// The drain, while there is nothing to do.
   var drainer: CheckedContinuation<Void, Never>?
 
