@@ -21,7 +21,8 @@ package struct SpoolSettings: Configurable, Equatable {
       "Where notifications wait that Kafka does not take in time; each process needs a directory of its own.")
     size = settings.read(
       "ingress.spool.size", .byteSize(1 << 20...1 << 40), default: 1 << 30,
-      "How much may wait there; beyond it: 503. Its files take up to a quarter more, and 16 MiB.")
+      "How much may wait there; beyond it: 503. Its files take up to a quarter more, and 20 MiB; twice as much where records exceed 4 KiB."
+    )
     after = settings.read(
       "ingress.spool.after", .duration(.milliseconds(10) ... .seconds(60)), default: .seconds(1),
       "How long the broker may take before a notification is written to the spool instead.")
