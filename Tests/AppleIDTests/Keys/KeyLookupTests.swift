@@ -1,5 +1,6 @@
 import AppleID
 import EventLoop
+import TestSupport
 import Testing
 
 /// What is said about a key that is not in the set, and how often Apple is asked for it.

@@ -1,19 +1,22 @@
-import AppleID
-import EventLoop
+package import EventLoop
 
 /// An alarm clock whose time passes when a test says so.
 @Loop
-final class ManualAlarm: AlarmClock {
-  private(set) var now = MonotonicTime(nanoseconds: 1_000_000_000)
+package final class ManualAlarm: AlarmClock {
+  /// The moment that the test has come to.
+  package private(set) var now = MonotonicTime(nanoseconds: 1_000_000_000)
   private var alarm: (time: MonotonicTime, action: @Loop () -> Void)?
   private var timesSet = 0
   private var timesSeen = 0
   private var observer: CheckedContinuation<Void, Never>?
 
-  /// How long until the alarm goes off.
-  var left: Duration? { alarm.map { $0.time - now } }
+  /// A clock whose alarm is not set.
+  package init() {}
 
-  func set(_ time: MonotonicTime, _ action: @escaping @Loop () -> Void) {
+  /// How long until the alarm goes off.
+  package var left: Duration? { alarm.map { $0.time - now } }
+
+  package func set(_ time: MonotonicTime, _ action: @escaping @Loop () -> Void) {
     alarm = (time, action)
     timesSet += 1
     observer?.resume()
@@ -21,7 +24,7 @@ final class ManualAlarm: AlarmClock {
   }
 
   /// Waits until the alarm has been set once more: whoever uses it has nothing left to do.
-  func untilSet() async {
+  package func untilSet() async {
     await withCheckedContinuation { waiter in
       if timesSet > timesSeen { return waiter.resume() }
       observer = waiter
@@ -30,7 +33,7 @@ final class ManualAlarm: AlarmClock {
   }
 
   /// Lets time pass; sounds the alarm if it is due then.
-  func advance(by duration: Duration) {
+  package func advance(by duration: Duration) {
     now = now + duration
     guard let alarm, alarm.time <= now else { return }
     self.alarm = nil

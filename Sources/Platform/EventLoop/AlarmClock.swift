@@ -1,5 +1,3 @@
-package import EventLoop
-
 /// What time it is, and one alarm: so that whoever waits for hours can be tested in no time.
 @Loop
 package protocol AlarmClock: AnyObject {
