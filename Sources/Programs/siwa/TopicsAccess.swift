@@ -1,5 +1,6 @@
 import AccountEvents
 import AccountServices
+import AccountStore
 import Configuration
 import EventLoop
 import JSON
@@ -81,6 +82,14 @@ extension TopicDifference {
   }
 }
 
+extension SettingType where Value == ConsumerName {
+  static var consumerName: SettingType {
+    SettingType(
+      "consumer", expected: "the name of a consumer (small letters, digits, hyphens), such as token-revoker",
+      placeholder: "token-revoker", show: \.text, parse: { ConsumerName($0) })
+  }
+}
+
 extension TopicPlan {
   /// The plans with what the command line says.
   static func all(reading arguments: inout CommandArguments) -> [TopicPlan] {
@@ -89,7 +98,12 @@ extension TopicPlan {
         "--partitions", "NUMBER", .integer(1...1000), default: 12,
         "Partitions of the account events: as many consumers can share the work."),
       replication: arguments.read(
-        "--replication", "NUMBER", .integer(1...9), default: 3, "How many brokers keep each record."))
+        "--replication", "NUMBER", .integer(1...9), default: 3, "How many brokers keep each record."),
+      consumers: consumers
+        + arguments.readAll(
+          "--consumer", "NAME", .consumerName,
+          "A consumer of your own, whose topics are to be there too; may be repeated."
+        ))
   }
 
   /// The topic once it is as it is to be.

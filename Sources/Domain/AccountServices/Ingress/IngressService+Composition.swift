@@ -24,7 +24,7 @@ extension IngressService {
     try self.init(
       configuration.ingress, verifier: verifier, keys: keys, publisher: publisher, registry: registry, logger: logger,
       now: { Timestamp.now })
-    topics = TopicWatch(kafka, TopicPlan.all(), registry: registry, logger: logger)
+    topics = TopicWatch(kafka, TopicPlan.ofIngress, registry: registry, logger: logger)
   }
 }
 

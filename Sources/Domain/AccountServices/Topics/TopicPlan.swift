@@ -1,4 +1,5 @@
 package import AccountEvents
+package import AccountStore
 package import Kafka
 
 /// What a topic of ours is to be, so that nothing on it is lost, and nothing kept longer than it may be.
@@ -25,14 +26,35 @@ package struct TopicPlan: Sendable, Hashable {
   /// How many of the copies must be there before a record is acknowledged: two, so that losing one loses nothing.
   package var minimumInSync: Int { min(2, replication) }
 
-  /// All topics that the programs use. `partitions` are those of the account events, `replication` is everybody's.
-  package static func all(partitions: Int = 12, replication: Int = 3) -> [TopicPlan] {
-    [
+  /// The consumers that are programs of the house.
+  package static let consumers: [ConsumerName] = ["token-revoker", "data-eraser", "email-relay"]
+
+  /// All topics that the programs use, those of these consumers among them. `partitions` are those of the account events
+  /// and of what follows from them, `replication` is everybody's.
+  package static func all(
+    partitions: Int = 12, replication: Int = 3, consumers: [ConsumerName] = TopicPlan.consumers
+  ) -> [TopicPlan] {
+    func plan(_ topic: Topic, _ partitions: Int, _ kept: Kept) -> TopicPlan {
+      TopicPlan(topic: topic, partitions: partitions, replication: replication, kept: kept)
+    }
+    return [
       // Account events name people: they are kept for less time than there is to erase an account.
-      TopicPlan(topic: .accountEvents, partitions: partitions, replication: replication, kept: .days(14)),
-      TopicPlan(topic: .quarantine, partitions: 1, replication: replication, kept: .forever),
-      TopicPlan(topic: .signingKeys, partitions: 1, replication: replication, kept: .lastOfEachKey),
-    ]
+      plan(.accountEvents, partitions, .days(14)), plan(.quarantine, 1, .forever),
+      plan(.signingKeys, 1, .lastOfEachKey), plan(.outcomes, partitions, .forever),
+      plan(.emailRelay, partitions, .lastOfEachKey),
+    ] + consumers.flatMap { [plan(.deadLetters(of: $0), 1, .forever), plan(.retries(of: $0), partitions, .days(14))] }
+  }
+
+  /// The topics that the ingress uses.
+  package static var ofIngress: [TopicPlan] {
+    all().filter { [.accountEvents, .quarantine, .signingKeys].contains($0.topic) }
+  }
+
+  /// The topics that a consumer uses, but for what it says itself.
+  package static func of(_ consumer: ConsumerName) -> [TopicPlan] {
+    all(consumers: [consumer]).filter {
+      [.accountEvents, .deadLetters(of: consumer), .retries(of: consumer)].contains($0.topic)
+    }
   }
 
   /// The settings that the topic needs, by Kafka's own names.
