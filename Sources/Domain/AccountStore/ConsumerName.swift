@@ -14,3 +14,11 @@ public struct ConsumerName: Sendable, Hashable, CustomStringConvertible {
   /// The name.
   public var description: String { text }
 }
+
+extension ConsumerName: ExpressibleByStringLiteral {
+  /// The name as it stands in the code; it must be one.
+  public init(stringLiteral text: String) {
+    guard let name = ConsumerName(text) else { preconditionFailure("\(text) cannot be a consumer's name") }
+    self = name
+  }
+}

@@ -4,6 +4,9 @@ package import EventLoop
 
 /// How a consumer takes part in its group, and how much it does at once.
 package struct ConsumerSettings: Sendable, Equatable {
+  /// How long the log goes on with a record that a consumer says.
+  static let logDeadline = Duration.seconds(30)
+
   /// The group under which Kafka keeps how far the consumer is.
   package var group: String
   /// The name under which this process comes back to its partitions; nil where it has none.

@@ -1,0 +1,29 @@
+package import Configuration
+import Kafka
+
+/// What the program of a consumer reads at start.
+package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
+  /// Where events come from.
+  package let kafka: KafkaSettings
+  /// Where effects go.
+  package let store: ConsumerStoreSettings
+  /// How it takes part in its group.
+  package let consumer: ConsumerSettings
+  /// What is the consumer's own.
+  package let own: Program.Own
+  /// What is logged and how.
+  package let log: LogSettings
+
+  /// Reads all that the program uses.
+  package init(reading settings: inout Settings) {
+    kafka = KafkaSettings(reading: &settings)
+    store = ConsumerStoreSettings(reading: &settings)
+    consumer = ConsumerSettings(
+      reading: &settings, of: Program.consumer, administrationPort: Program.administrationPort)
+    for contradiction in kafka.contradictions(toProducerWith: ConsumerSettings.logDeadline) {
+      settings.refuse("kafka.\(contradiction.property)", contradiction.words)
+    }
+    own = Program.Own(reading: &settings)
+    log = LogSettings(reading: &settings)
+  }
+}

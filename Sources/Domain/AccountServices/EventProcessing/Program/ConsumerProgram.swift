@@ -1,0 +1,49 @@
+public import AccountStore
+public import Configuration
+import EventLoop
+import Glibc
+
+/// A program around a consumer: it reads the configuration, joins the group, and serves until a signal comes.
+///
+/// ```swift
+/// @main struct Newsletter: ConsumerProgram { … }
+/// ```
+public protocol ConsumerProgram: Sendable {
+  /// What the consumer reads from the configuration beside what all consumers do.
+  associatedtype Own: Configurable
+
+  /// The name by which it is started: `siwa-token-revoker`.
+  static var program: String { get }
+  /// The consumer's name, under which its settings stand too.
+  static var consumer: ConsumerName { get }
+  /// What it does, in one line.
+  static var summary: String { get }
+  /// The port on loopback where operators ask, unless they say otherwise.
+  static var administrationPort: UInt16 { get }
+
+  /// Makes the consumer, once, before anything is read.
+  @Loop static func makeConsumer(_ own: Own, in surroundings: ConsumerSurroundings) async throws -> EventConsumer
+}
+
+extension ConsumerProgram {
+  /// Runs the program and ends the process.
+  public static func main() {
+    Signals.block([SIGINT, SIGTERM])
+    let words = Array(CommandLine.arguments.dropFirst())
+    let program = CommandLineProgram(program, ConsumerCommand<Self>.self)
+    exit(Loop.run { await program.run(words).rawValue })
+  }
+
+  /// All settings of all programs, this one among them.
+  static var schema: ConfigurationSchema {
+    let schema = ConfigurationSchema.siwa
+    if schema.programs.contains(where: { $0.name == program }) { return schema }
+    return schema.adding(program, ConsumerConfiguration<Self>.self)
+  }
+}
+
+/// Nothing: for a consumer without settings of its own.
+public struct NoSettings: Configurable {
+  /// Reads nothing.
+  public init(reading settings: inout Settings) {}
+}

@@ -1,0 +1,75 @@
+import AccountEvents
+package import AccountStore
+package import EventLoop
+import HTTPServer
+package import Kafka
+package import Telemetry
+
+/// A consumer on Kafka, with what runs beside it: the whole program, but for signals.
+@Loop
+package final class RunningConsumer {
+  /// Where operators ask, with the real port.
+  package nonisolated let administrationAddress: SocketAddress
+
+  private let service: ConsumerService
+  private let companions: [ConsumerSurroundings.Companion]
+
+  /// Builds it. Throws what is wrong with addresses or properties. The store stays the caller's.
+  package init<Program: ConsumerProgram>(
+    _ configuration: ConsumerConfiguration<Program>, store: any AccountStore, registry: MetricsRegistry, logger: Logger
+  ) async throws {
+    let kafka = try configuration.kafka.configuration()
+    let log = try KafkaEventLog(topics: [.deadLetters(of: Program.consumer)]) { () throws(KafkaError) in
+      try Producer(kafka, deadline: ConsumerSettings.logDeadline, log: logger.forKafka)
+    }
+    let surroundings = ConsumerSurroundings(store: store, log: log, kafka: kafka, registry: registry, logger: logger)
+    let consumer = try await Program.makeConsumer(configuration.own, in: surroundings)
+    let settings = configuration.consumer
+    let processor = EventProcessor(
+      consumer, store: store, log: log, bounds: settings.bounds, agenda: Agenda(SystemAlarmClock()),
+      random: { Double.random(in: 0...1) }, now: { Timestamp.now }, registry: registry, logger: logger)
+    let membership = GroupMembership(
+      ConsumerGroup(settings.group), instance: settings.instance, handover: EventProcessor.handover.atMost)
+    service = try ConsumerService(
+      processor, store: store, log: log, administration: settings.admin, registry: registry, logger: logger
+    ) { () throws(KafkaError) in
+      let consumer = try Consumer(kafka, group: membership, log: logger.forKafka)
+      try consumer.subscribe(to: [Topic.accountEvents.name, Topic.retries(of: Program.consumer).name])
+      return consumer
+    }
+    service.topics = TopicWatch(kafka, TopicPlan.of(Program.consumer), registry: registry, logger: logger)
+    companions = surroundings.companions
+    administrationAddress = service.administrationAddress
+  }
+
+  /// Serves until `drain` has ended. Returns what makes it impossible to go on.
+  package func run() async -> KafkaError? {
+    await withTaskGroup(of: KafkaError?.self) { group in
+      for companion in companions {
+        group.addTask(executorPreference: Loop.executor) {
+          await companion.run()
+          return nil
+        }
+      }
+      let failure = await serve()
+      if failure != nil { for companion in companions { await companion.drain(.zero) } }
+      return failure
+    }
+  }
+
+  private func serve() async -> KafkaError? {
+    do throws(KafkaError) {
+      try await service.run()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Ends in good order, within `patience`.
+  package func drain(within patience: Duration) async {
+    let end = MonotonicTime.now + patience
+    for companion in companions { await companion.drain(max(end - .now, .zero)) }
+    await service.drain(within: max(end - .now, .zero))
+  }
+}
