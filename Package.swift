@@ -100,6 +100,9 @@ let package = Package(
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
         "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
+        "Cryptography",
+        "ConsumerSupport", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
+        "TestSupport",
         "durable-writer",
       ], beside: ["Python"]),
     tests(
@@ -119,6 +122,12 @@ let package = Package(
       name: "TestSupport",
       dependencies: ["CLinux", "COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
+    // What stands in for Kafka around a consumer, and watches its store.
+    .target(
+      name: "ConsumerSupport",
+      dependencies: [
+        "AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry", "TestSupport",
+      ], path: "Tests/ConsumerSupport", swiftSettings: strict),
     // What is killed while it writes.
     .executableTarget(
       name: "durable-writer",

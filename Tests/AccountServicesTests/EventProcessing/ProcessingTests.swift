@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import AccountStore
+import ConsumerSupport
 import EventLoop
 import Kafka
 import TestSupport
@@ -8,80 +9,95 @@ import Testing
 
 /// From a record to its effect.
 @Loop @Suite(.timeLimit(.minutes(5))) struct ProcessingTests {
-  @Test func anEventIsProcessedSettledAnnouncedForgottenAndThenCommitted() async {
+  private let outcomes = Topic.outcomes.name
+
+  @Test func anEventIsProcessedSettledAnnouncedForgottenAndThenCommitted() async throws {
     let calls = Calls()
-    let rig = ProcessorRig(calls.announcing())
-    await rig.assign(0)
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
     rig.log.isHolding = true
-    await rig.send(.sample(1))
+    try await rig.send(.sample(1))
     #expect(calls.events == ["event-1"])
-    #expect(rig.store.ledger.count == 1)
-    await rig.advance(by: .seconds(1))
+    #expect(try await rig.announcementsWaiting().count == 1)
+    try await rig.advance(by: .seconds(1))
     #expect(rig.committed() == nil)
     rig.log.release()
-    await turn()
-    #expect(rig.cluster.appended(on: "apple.account-outcomes.v1").count == 1)
-    #expect(rig.store.pending.isEmpty)
-    await rig.advance(by: .seconds(1))
+    try await rig.untilIdle()
+    #expect(rig.cluster.appended(on: outcomes).count == 1)
+    #expect(try await rig.announcementsWaiting().isEmpty)
+    try await rig.advance(by: .seconds(1))
     #expect(rig.committed() == 1)
-    #expect(rig.metric("siwa_consumer_events_total{consumer=\"sample\",outcome=\"done\"}") == "1")
+    #expect(rig.metric(#"siwa_consumer_events_total{consumer="sample",outcome="done"}"#) == "1")
     await rig.drain()
   }
 
-  @Test func aLocalConsumerIsNotAskedBeforeHowThingsStand() async {
-    let rig = ProcessorRig(
-      EventConsumer(.sample, outcomes: ["done"], interest: interest) { _ in Decision("done") } as EventConsumer)
-    await rig.assign(0)
-    await rig.send(.sample(1), .sample(2, of: "bob"), .sample(3, of: "cleo"))
-    #expect(rig.store.standingCalls == 0)
-    #expect(rig.store.settleCalls == 1)
+  @Test func aLocalConsumerIsNotAskedBeforeHowThingsStandAndIsWrittenInGroups() async throws {
+    let consumer = EventConsumer(
+      "sample", outcomes: ["done"], interest: { _ in Interest(severity: 0, yieldsTo: []) },
+      decide: { _ in Decision("done") })
+    let rig = try await ProcessorRig(consumer)
+    try await rig.assign(0)
+    for (number, name) in ["ada", "bob", "cleo"].enumerated() { rig.put(.of(.sample(number, of: name))) }
+    try await rig.untilIdle()
+    #expect(rig.store.counts[.standings] == nil)
+    #expect(rig.store.counts[.settle] == 1)
     await rig.drain()
     #expect(rig.committed() == 3)
   }
 
-  @Test func theTopicFromItsStartAgainCallsNobody() async {
+  @Test func theTopicFromItsStartAgainCallsNobody() async throws {
     let calls = Calls()
-    let first = ProcessorRig(calls.announcing())
-    await first.assign(0)
-    await first.send(.sample(1), .sample(2, of: "bob"), .sample(3))
+    let first = try await ProcessorRig(calls.consumer())
+    try await first.assign(0)
+    try await first.send(.sample(1), .sample(2, of: "bob"), .sample(3))
     await first.drain()
     #expect(calls.events.count == 3)
     first.cluster.committed = [:]
-    let second = ProcessorRig(calls.announcing(), after: first)
-    await second.assign(0)
+    let second = try await ProcessorRig(calls.consumer(), beside: first)
+    try await second.assign(0)
     await second.drain()
     #expect(calls.events.count == 3)
-    #expect(second.cluster.appended(on: "apple.account-outcomes.v1").count == 3)
+    #expect(second.cluster.appended(on: outcomes).count == 3)
     #expect(second.committed() == 3)
-  }
-}
-
-let interest: @Sendable (AccountEvent) -> Interest? = { _ in Interest(severity: 1, yieldsTo: []) }
-
-/// What a consumer was asked.
-@Loop
-final class Calls {
-  private(set) var events: [String] = []
-  private(set) var attempts: [Int] = []
-  /// Throws for an event that is to fail.
-  var fault: (AccountEvent) throws -> Void = { _ in }
-  /// What events wait for.
-  var gate: (AccountEvent) async -> Void = { _ in }
-
-  nonisolated init() {}
-
-  func process(_ delivery: Delivery) async throws -> Decision {
-    events.append(delivery.event.id.text)
-    attempts.append(delivery.attempt)
-    await gate(delivery.event)
-    try fault(delivery.event)
-    let announcement = Announcement(
-      topic: .outcomes, key: delivery.event.account.key, value: Array(delivery.event.id.text.utf8), headers: [])
-    return Decision("done", changes: [], announcements: [announcement])
+    #expect(second.metric(#"siwa_consumer_events_total{consumer="sample",outcome="repeated"}"#) == "3")
   }
 
-  /// A consumer that asks these, and says something of each event.
-  func announcing() -> EventConsumer {
-    EventConsumer(.sample, outcomes: ["done"], interest: interest) { delivery in try await self.process(delivery) }
+  @Test func whatTheConsumerHasNothingToDoWithIsCommittedPast() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer { $0.kind == .accountDelete ? 3 : nil })
+    try await rig.assign(0)
+    try await rig.send(.sample(1), .sample(2, .accountDelete), .sample(3))
+    await rig.drain()
+    #expect(calls.events == ["event-2"])
+    #expect(rig.committed() == 3)
+    #expect(rig.metric(#"siwa_consumer_events_total{consumer="sample",outcome="passed-over"}"#) == "2")
+  }
+
+  @Test func whatANewerEventHasMadeVoidIsNotProcessed() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    try await rig.send(.sample(2), .sample(1))
+    await rig.drain()
+    #expect(calls.events == ["event-2"])
+    #expect(rig.committed() == 2)
+    let metric = #"siwa_consumer_events_total{consumer="sample",outcome="superseded-newer-event"}"#
+    #expect(rig.metric(metric) == "1")
+  }
+
+  @Test func asManyAreProcessedAtOnceAsMayBe() async throws {
+    let (calls, gate) = (Calls(), Signal())
+    calls.gate = { _ in await gate.wait() }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    for number in 0..<20 { rig.put(.of(.sample(number, of: "user-\(number)"))) }
+    try await until { calls.current == 8 }
+    while calls.events.count < 20 || calls.current > 0 {
+      gate.fire()
+      await turn()
+    }
+    #expect(calls.most == 8)
+    await rig.drain()
+    #expect(rig.committed() == 20)
   }
 }

@@ -1,4 +1,3 @@
-package import AppleID
 package import EventLoop
 
 /// What is to happen at which time, on one alarm clock.

@@ -177,7 +177,9 @@ extension EventProcessor {
       } catch {
         note(error)
         failures += 1
+        pausing += 1
         await agenda.wait(Self.storePace.pause(after: failures, random: 0.5 + random() / 2))
+        pausing -= 1
       }
     }
     return nil

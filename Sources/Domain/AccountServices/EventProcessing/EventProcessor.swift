@@ -43,6 +43,8 @@ package final class EventProcessor {
   var announcing: Set<Int64> = []
   var isCommitPlanned = false
   var isStoreFailing = false
+  /// How many calls of the store wait to be made again.
+  var pausing = 0
   /// Whether nothing new is begun.
   private(set) var isEnding = false
   /// Whether nothing at all is done any more.
@@ -71,6 +73,12 @@ package final class EventProcessor {
     (self.logger, metrics) = (logger, ConsumerMetrics(consumer, registry))
     deadLetters = .deadLetters(of: consumer.name)
     metrics.observe(self, registry)
+  }
+
+  /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
+  package var isIdle: Bool {
+    let busy = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle].count { !$0 }
+    return busy == pausing && ready.isEmpty
   }
 
   // MARK: Partitions

@@ -1,50 +1,50 @@
-import AccountEvents
-import AccountServices
-import EventLoop
-import Kafka
+package import AccountEvents
+package import AccountServices
+package import EventLoop
+package import Kafka
 
 /// A log that puts what is said onto a `MemoryCluster`, and fails when a test says so.
 @Loop
-final class ClusterLog: EventLog {
-  typealias Report = @Loop (Result<EventLogPosition, EventLogError>) -> Void
+package final class ClusterLog: EventLog {
+  package typealias Report = @Loop (Result<EventLogPosition, EventLogError>) -> Void
 
   private let cluster: MemoryCluster
   /// Why a record is not taken; nil where it is.
-  var fault: (KafkaRecord) -> EventLogError? = { _ in nil }
+  package var fault: (KafkaRecord) -> EventLogError? = { _ in nil }
   /// Whether records wait for `release`.
-  var isHolding = false
+  package var isHolding = false
   private var held: [(record: KafkaRecord, report: Report)] = []
 
-  init(_ cluster: MemoryCluster) { self.cluster = cluster }
+  package init(_ cluster: MemoryCluster) { self.cluster = cluster }
 
   /// How many records wait.
-  var waiting: Int { held.count }
+  package var waiting: Int { held.count }
 
   /// Takes what waits, and all that comes.
-  func release() {
+  package func release() {
     isHolding = false
     let records = held
     held = []
     for (record, report) in records { append(record, then: report) }
   }
 
-  func append(_ record: EventRecord, then report: @escaping Report) {
+  package func append(_ record: EventRecord, then report: @escaping Report) {
     append(
       KafkaRecord(
         topic: record.topic.name, key: record.key, value: record.value,
         headers: record.headers.map { KafkaHeader($0.name, $0.value) }), then: report)
   }
 
-  func append(_ record: KafkaRecord, then report: @escaping Report) {
+  package func append(_ record: KafkaRecord, then report: @escaping Report) {
     if isHolding { return held.append((record, report)) }
     if let fault = fault(record) { return report(.failure(fault)) }
     let offset = cluster.append(record, to: 0)
     report(.success(EventLogPosition(partition: 0, offset: offset)))
   }
 
-  func check() async throws(EventLogError) {}
+  package func check() async throws(EventLogError) {}
 
-  func close(within patience: Duration) async {
+  package func close(within patience: Duration) async {
     for (_, report) in held { report(.failure(EventLogError(.uncertain, reason: "closed", detail: "closed"))) }
     held = []
   }

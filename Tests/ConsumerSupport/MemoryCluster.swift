@@ -1,17 +1,17 @@
-import EventLoop
-import Kafka
+package import EventLoop
+package import Kafka
 
 /// Topics in memory, and how far a group is: what outlives a consumer.
 @Loop
-final class MemoryCluster {
-  private(set) var records: [TopicPartition: [ConsumedRecord]] = [:]
-  var committed: [TopicPartition: Int64] = [:]
+package final class MemoryCluster {
+  package private(set) var records: [TopicPartition: [ConsumedRecord]] = [:]
+  package var committed: [TopicPartition: Int64] = [:]
   /// What stands on the topics that something was said on, in the order of the appends.
-  private(set) var appended: [KafkaRecord] = []
+  package private(set) var appended: [KafkaRecord] = []
 
   /// Puts a record behind all others of the partition.
   @discardableResult
-  func append(_ record: KafkaRecord, to partition: Int32, timestamp: Int64? = nil) -> Int64 {
+  package func append(_ record: KafkaRecord, to partition: Int32, timestamp: Int64? = nil) -> Int64 {
     let place = TopicPartition(record.topic, partition)
     let offset = Int64(records[place, default: []].count)
     records[place, default: []].append(
@@ -23,5 +23,5 @@ final class MemoryCluster {
   }
 
   /// What stands on a topic.
-  func appended(on topic: String) -> [KafkaRecord] { appended.filter { $0.topic == topic } }
+  package func appended(on topic: String) -> [KafkaRecord] { appended.filter { $0.topic == topic } }
 }

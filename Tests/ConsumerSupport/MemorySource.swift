@@ -1,50 +1,50 @@
 import AccountServices
-import EventLoop
-import Kafka
+package import EventLoop
+package import Kafka
 import Testing
 
 /// A member of the one group of a `MemoryCluster`, which gets its partitions when a test says so.
 @Loop
-final class MemorySource: EventSource {
+package final class MemorySource: EventSource {
   private let cluster: MemoryCluster
   private var events: [GroupEvent] = []
   private var positions: [TopicPartition: Int64] = [:]
-  private(set) var paused: Set<TopicPartition> = []
-  private(set) var leaving: Set<TopicPartition> = []
+  package private(set) var paused: Set<TopicPartition> = []
+  package private(set) var leaving: Set<TopicPartition> = []
   private var waiter: CheckedContinuation<Void, Never>?
-  private(set) var isClosed = false
+  package private(set) var isClosed = false
   /// How many commits were asked for.
-  private(set) var commits = 0
+  package private(set) var commits = 0
   /// Why a commit fails; nil where it does not.
-  var fault: KafkaError?
+  package var fault: KafkaError?
   /// The most records that are handed over at once.
-  var most = Int.max
+  package var most = Int.max
 
-  init(_ cluster: MemoryCluster) { self.cluster = cluster }
+  package init(_ cluster: MemoryCluster) { self.cluster = cluster }
 
-  var partitions: Set<TopicPartition> { Set(positions.keys) }
+  package var partitions: Set<TopicPartition> { Set(positions.keys) }
 
   /// The group gives these partitions to us.
-  func assign(_ partitions: Set<TopicPartition>) {
+  package func assign(_ partitions: Set<TopicPartition>) {
     for partition in partitions { positions[partition] = cluster.committed[partition] ?? 0 }
     tell(.assigned(partitions))
   }
 
   /// The group wants these partitions back.
-  func revoke(_ partitions: Set<TopicPartition>) {
+  package func revoke(_ partitions: Set<TopicPartition>) {
     leaving.formUnion(partitions)
     tell(.revoked(partitions))
   }
 
   /// The group has given these partitions to somebody else.
-  func lose(_ partitions: Set<TopicPartition>) {
+  package func lose(_ partitions: Set<TopicPartition>) {
     leaving.subtract(partitions)
     for partition in partitions { positions[partition] = nil }
     tell(.lost(partitions))
   }
 
   /// There may be new records.
-  func wake() {
+  package func wake() {
     waiter?.resume()
     waiter = nil
   }
@@ -54,7 +54,7 @@ final class MemorySource: EventSource {
     wake()
   }
 
-  func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
+  package func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
     while !isClosed, !Task.isCancelled {
       if !events.isEmpty { return events.removeFirst() }
       let records = take(min(limit, most))
@@ -80,14 +80,14 @@ final class MemorySource: EventSource {
     return taken
   }
 
-  func pause(_ partitions: Set<TopicPartition>) throws(KafkaError) { paused.formUnion(partitions) }
+  package func pause(_ partitions: Set<TopicPartition>) throws(KafkaError) { paused.formUnion(partitions) }
 
-  func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {
+  package func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {
     paused.subtract(partitions)
     wake()
   }
 
-  func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  package func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
     commits += 1
     if let fault { throw fault }
     for (partition, offset) in offsets {
@@ -97,16 +97,16 @@ final class MemorySource: EventSource {
     }
   }
 
-  func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  package func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) {
     try await commit(offsets)
     for partition in leaving { positions[partition] = nil }
     leaving = []
     wake()
   }
 
-  func knownEnd(of partition: TopicPartition) -> Int64? { cluster.records[partition].map { Int64($0.count) } }
+  package func knownEnd(of partition: TopicPartition) -> Int64? { cluster.records[partition].map { Int64($0.count) } }
 
-  func close() async {
+  package func close() async {
     isClosed = true
     wake()
   }

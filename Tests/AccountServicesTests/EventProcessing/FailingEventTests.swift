@@ -1,0 +1,176 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import ConsumerSupport
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// What happens to an event that cannot be processed, and to all others.
+@Loop @Suite(.timeLimit(.minutes(5))) struct FailingEventTests {
+  private let deadLetters = "apple.account-events.sample.dead-letters.v1"
+
+  @Test func anAccountsEventsWaitForTheOneThatFailsAndNoOtherAccountDoes() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    calls.fault = { event in if event.subject.text == "ada" { throw ConsumerFailure.transient("apple-unavailable") } }
+    try await rig.assign(0)
+    try await rig.send(.sample(1), .sample(2), .sample(3, of: "bob"), .sample(4, of: "bob"))
+    #expect(calls.events.filter { $0 == "event-1" }.count == 1 && !calls.events.contains("event-2"))
+    #expect(calls.events.contains("event-3") && calls.events.contains("event-4"))
+    try await rig.advance(by: .seconds(1))
+    try await rig.advance(by: .seconds(2))
+    #expect(calls.events.filter { $0 == "event-1" }.count == 3)
+    #expect(rig.committed() == nil || rig.committed() == 0)
+    #expect(rig.metric("siwa_consumer_attempts") == "3")
+    #expect(rig.metric("siwa_consumer_oldest_unprocessed_seconds") == "5")
+    #expect(rig.metric("siwa_consumer_in_flight") == "2")
+    #expect(rig.metric(#"siwa_consumer_retries_total{consumer="sample",cause="apple-unavailable"}"#) == "3")
+    #expect(rig.captured.lines.contains { $0.contains("tried again and again") })
+    calls.fault = { _ in }
+    try await rig.advance(by: .seconds(4))
+    #expect(Array(calls.events.suffix(2)) == ["event-1", "event-2"])
+    await rig.drain()
+    #expect(rig.committed() == 4)
+  }
+
+  @Test func pausesGrowAndAnswersThatAskForMoreGetIt() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    calls.fault = { _ in throw ConsumerFailure.transient("busy", retryAfter: .seconds(3)) }
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    try await rig.advance(by: .milliseconds(2999))
+    #expect(calls.events.count == 1)
+    try await rig.advance(by: .milliseconds(1))
+    #expect(calls.events.count == 2)
+    try await rig.advance(by: .seconds(3))
+    #expect(calls.events.count == 3)
+    try await rig.advance(by: .milliseconds(3999))
+    #expect(calls.events.count == 3)
+    try await rig.advance(by: .milliseconds(1))
+    #expect(calls.events.count == 4)
+    await rig.drain()
+  }
+
+  @Test func pausesDoubleUpToTheLongest() {
+    let pace = RetryPace(first: .seconds(1), longest: .seconds(60))
+    #expect(
+      [1, 2, 3, 6, 7, 8, 5000].map { pace.pause(after: $0, random: 1) }
+        == [1, 2, 4, 32, 60, 60, 60].map { .seconds($0) })
+    #expect(pace.pause(after: 3, random: 0.25) == .seconds(1))
+  }
+
+  @Test func whoComesNextGoesOnCounting() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.transient("busy") }
+    let first = try await ProcessorRig(calls.consumer())
+    try await first.assign(0)
+    try await first.send(.sample(1))
+    try await first.advance(by: .seconds(1))
+    await first.drain()
+    #expect(calls.attempts == [1, 2])
+    let second = try await ProcessorRig(calls.consumer(), beside: first)
+    try await second.assign(0)
+    #expect(calls.attempts == [1, 2, 3])
+    // The third pause lasts four seconds.
+    try await second.advance(by: .milliseconds(3999))
+    #expect(calls.attempts.count == 3)
+    await second.drain()
+  }
+
+  @Test func whoeverWaitsForSomethingIsNotCounted() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.waiting("tokens-not-ended", for: .seconds(5)) }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    try await rig.advance(by: .seconds(5))
+    #expect(calls.attempts == [1, 1])
+    #expect(rig.store.counts[.countAttempt] == nil)
+    await rig.drain()
+  }
+
+  @Test func anEventThatIsVoidByNowIsNotTriedAgain() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.transient("busy") }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    let newer = Settlement(
+      of: EventReference(
+        id: try #require(EventID("newer")), account: AccountEvent.sample(2).account,
+        occurredAt: AccountEvent.sample(2).occurredAt, origin: EventOrigin(topic: "t", partition: 0, offset: 0),
+        weight: EventWeight(severity: 0, tie: 0), yieldsTo: []),
+      by: "sample", outcome: "done", changes: [], announcements: [])
+    _ = try await rig.store.settle([newer], at: ProcessorRig.now)
+    try await rig.advance(by: .seconds(1))
+    #expect(calls.events == ["event-1"])
+    await rig.drain()
+    #expect(rig.committed() == 1)
+  }
+
+  @Test func whatNeverSucceedsIsADeadLetterAndOnlyThenCommitted() async throws {
+    let calls = Calls()
+    calls.fault = { event in if event.id.text == "event-1" { throw ConsumerFailure.permanent("not-ours") } }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    rig.log.isHolding = true
+    try await rig.send(.sample(1), .sample(2))
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == nil && rig.cluster.appended(on: deadLetters).isEmpty)
+    // The account's next one follows the letter.
+    #expect(calls.events == ["event-1"])
+    rig.log.release()
+    try await rig.untilIdle()
+    await rig.drain()
+    #expect(rig.committed() == 2 && calls.events == ["event-1", "event-2"])
+    let letter = try #require(rig.cluster.appended(on: deadLetters).first)
+    let origin = KafkaRecord.of(.sample(1))
+    #expect(letter.key == origin.key && letter.value == origin.value)
+    #expect(Array(letter.headers.prefix(origin.headers.count)) == origin.headers)
+    #expect(
+      letter.headers.dropFirst(origin.headers.count).map {
+        "\($0.name) \(String(decoding: $0.value ?? [], as: UTF8.self))"
+      }
+        == [
+          "dead-letter-cause not-ours", "dead-letter-attempts 1", "dead-letter-topic apple.account-events.v1",
+          "dead-letter-partition 0", "dead-letter-offset 0", "dead-letter-consumer sample",
+          "dead-letter-time 2027-01-15T08:00:00.000Z",
+        ])
+    #expect(rig.metric(#"siwa_consumer_dead_letters_total{consumer="sample",cause="not-ours"}"#) == "1")
+  }
+
+  @Test(arguments: [
+    (Array(#"{"id":"x","type":"email-moved"}"#.utf8), "malformed-member"), (nil, "malformed-json"),
+    (
+      Array(
+        #"{"id":"x","type":"email-moved","team":"A1B2C3D4E5","audience":"a.b","sub":"s","event_time":1,"issued_at":1}"#
+          .utf8), "unknown-type"
+    ),
+  ])
+  func whatNobodyCanReadIsADeadLetter(_ value: [UInt8]?, _ cause: String) async throws {
+    let rig = try await ProcessorRig(Calls().consumer())
+    try await rig.assign(0)
+    rig.put(KafkaRecord(topic: Topic.accountEvents.name, key: nil, value: value))
+    try await rig.send(.sample(2))
+    await rig.drain()
+    let letter = try #require(rig.cluster.appended(on: deadLetters).first)
+    #expect(letter.value == value)
+    #expect(letter.headers.first { $0.name == "dead-letter-cause" }?.value == Array(cause.utf8))
+    #expect(rig.committed() == 2)
+  }
+
+  @Test func anUndeclaredOutcomeIsNeitherLostNorWritten() async throws {
+    let rig = try await ProcessorRig(
+      EventConsumer(
+        "sample", outcomes: ["done"], interest: { _ in Interest(severity: 0, yieldsTo: []) },
+        decide: { _ in Decision("dnoe") }))
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    #expect(rig.store.counts[.settle] == nil)
+    #expect(rig.metric(#"siwa_consumer_retries_total{consumer="sample",cause="undeclared-outcome"}"#) == "1")
+    await rig.drain()
+  }
+}

@@ -1,0 +1,112 @@
+package import AccountEvents
+package import AccountServices
+package import AccountStore
+package import EventLoop
+package import Kafka
+package import Telemetry
+package import TestSupport
+
+/// A consumer's processor over topics in memory and a real store, with a clock that a test moves.
+@Loop
+package final class ProcessorRig {
+  package let cluster: MemoryCluster
+  package let source: MemorySource
+  package let log: ClusterLog
+  package let store: WatchedStore
+  package let alarm = ManualAlarm()
+  package let registry = MetricsRegistry()
+  package let captured = CapturedLog()
+  package let processor: EventProcessor
+  private let consumer: EventConsumer
+  private let file: StoreOfTests
+  private var reading: Task<KafkaError?, Never>?
+
+  package nonisolated static let now = Timestamp.sample(1_800_000_000_000)
+  package nonisolated static let bounds = ProcessingBounds(
+    inFlight: 64, inFlightPerPartition: 32, concurrency: 8,
+    retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3)
+
+  /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.
+  package init(
+    _ consumer: EventConsumer, beside other: ProcessorRig? = nil, bounds: ProcessingBounds = ProcessorRig.bounds,
+    random: @escaping @Sendable () -> Double = { 1 }
+  ) async throws {
+    cluster = other?.cluster ?? MemoryCluster()
+    file = other?.file ?? StoreOfTests()
+    store = WatchedStore(try await file.open())
+    source = MemorySource(cluster)
+    log = ClusterLog(cluster)
+    self.consumer = consumer
+    processor = EventProcessor(
+      consumer, store: store, log: log, bounds: bounds, agenda: Agenda(alarm), random: random, now: { Self.now },
+      registry: registry, logger: captured.logger())
+    reading = Task(executorPreference: Loop.executor) { await self.read() }
+  }
+
+  private func read() async -> KafkaError? {
+    do throws(KafkaError) {
+      try await processor.read(from: source)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Puts events onto the topic, all of one partition, and lets the processor do what it can.
+  package func send(_ events: AccountEvent..., partition: Int32 = 0) async throws {
+    for event in events { put(KafkaRecord.of(event), partition) }
+    try await untilIdle()
+  }
+
+  /// Puts a record onto its topic.
+  package func put(_ record: KafkaRecord, _ partition: Int32 = 0) {
+    cluster.append(record, to: partition, timestamp: Self.now.milliseconds - 5000)
+    source.wake()
+  }
+
+  /// Gives partitions of the account events to the processor.
+  package func assign(_ partitions: Int32...) async throws {
+    source.assign(Set(partitions.map(TopicPartition.events)))
+    try await untilIdle()
+  }
+
+  /// Lets time pass.
+  package func advance(by duration: Duration) async throws {
+    alarm.advance(by: duration)
+    try await untilIdle()
+  }
+
+  /// Waits until nothing goes on but what waits for time, for a test or for records.
+  package func untilIdle() async throws {
+    await turn()
+    while !processor.isIdle { try await Loop.sleep(for: .milliseconds(1)) }
+    await turn()
+  }
+
+  /// Ends as a program that is told to.
+  package func drain() async {
+    await processor.end(within: .seconds(3600))
+    await stop()
+  }
+
+  /// Reads no more, as a process that was killed.
+  package func stop() async {
+    reading?.cancel()
+    _ = await reading?.value
+    await store.close()
+  }
+
+  /// How far the group is.
+  package func committed(_ partition: Int32 = 0) -> Int64? { cluster.committed[.events(partition)] }
+
+  /// A metric's value: its name as far as it tells it from others.
+  package func metric(_ name: String) -> String? {
+    String(decoding: registry.render(), as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(name) }
+      .flatMap { $0.split(separator: " ").last.map(String.init) }
+  }
+
+  /// What the store has still to be said, of a partition.
+  package func announcementsWaiting(_ partition: Int32 = 0) async throws -> [NumberedAnnouncement] {
+    try await store.announcements(of: consumer.name, partition: partition, limit: 1000)
+  }
+}

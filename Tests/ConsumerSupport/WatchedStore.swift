@@ -1,0 +1,94 @@
+package import AccountEvents
+package import AccountStore
+package import EventLoop
+
+/// A store that tells a test of each call before it is made and after it has succeeded, and fails where the test does.
+@Loop
+package final class WatchedStore: AccountStore {
+  package enum Call: Sendable, Hashable {
+    case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
+    case check
+  }
+
+  package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
+
+  private nonisolated let store: any AccountStore
+  /// Called before a call is made.
+  package var before: Watch = { _ in }
+  /// Called after the call has succeeded; the caller does not learn that it has where this throws.
+  package var after: Watch = { _ in }
+  /// How often each was called.
+  package private(set) var counts: [Call: Int] = [:]
+
+  package init(_ store: any AccountStore) { self.store = store }
+
+  private func watch<Value>(
+    _ call: Call, _ body: @Loop () async throws(AccountStoreError) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    counts[call, default: 0] += 1
+    try before(call)
+    let value = try await body()
+    try after(call)
+    return value
+  }
+
+  package func standings(
+    of events: [EventReference], for consumer: ConsumerName
+  ) async throws(AccountStoreError) -> [EventStanding] {
+    try await watch(.standings) { () throws(AccountStoreError) in try await store.standings(of: events, for: consumer) }
+  }
+
+  package func settle(
+    _ settlements: [Settlement], at time: Timestamp
+  ) async throws(AccountStoreError) -> [SettledOutcome] {
+    try await watch(.settle) { () throws(AccountStoreError) in try await store.settle(settlements, at: time) }
+  }
+
+  package func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {
+    try await watch(.countAttempt) { () throws(AccountStoreError) in try await store.countAttempt(attempt) }
+  }
+
+  package func announcements(
+    of consumer: ConsumerName, partition: Int32, limit: Int
+  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
+    try await watch(.announcements) { () throws(AccountStoreError) in
+      try await store.announcements(of: consumer, partition: partition, limit: limit)
+    }
+  }
+
+  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) {
+    try await watch(.forget) { () throws(AccountStoreError) in try await store.forget(announcements: numbers) }
+  }
+
+  package func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken]
+  ) async throws(AccountStoreError) {
+    try await watch(.recordSignIn) { () throws(AccountStoreError) in
+      try await store.recordSignIn(account, at: time, tokens: tokens)
+    }
+  }
+
+  package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
+    try await watch(.tokens) { () throws(AccountStoreError) in try await store.tokens(of: account) }
+  }
+
+  package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
+    try await watch(.relayStates) { () throws(AccountStoreError) in try await store.relayStates(of: accounts) }
+  }
+
+  package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
+    try await watch(.erasureSteps) { () throws(AccountStoreError) in try await store.erasureSteps(of: event) }
+  }
+
+  package func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
+    try await watch(.record) { () throws(AccountStoreError) in try await store.record(step, of: event) }
+  }
+
+  package func check() async throws(AccountStoreError) {
+    try await watch(.check) { () throws(AccountStoreError) in try await store.check() }
+  }
+
+  package nonisolated func hash(of account: Account) -> AccountHash { store.hash(of: account) }
+
+  package func close() async { await store.close() }
+}
