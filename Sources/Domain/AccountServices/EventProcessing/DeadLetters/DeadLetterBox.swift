@@ -1,0 +1,103 @@
+package import AccountEvents
+package import AccountStore
+package import EventLoop
+package import Kafka
+
+/// A consumer's dead letters on Kafka, for an operator: read to their end, and acted upon.
+@Loop
+package final class DeadLetterBox {
+  private let configuration: KafkaConfiguration
+  private let consumer: ConsumerName
+  private let limit: Duration
+  private let log: KafkaLog
+
+  /// The letters of a consumer. `limit` is how long each of reading and writing may take.
+  package init(
+    _ configuration: KafkaConfiguration, of consumer: ConsumerName, within limit: Duration, log: @escaping KafkaLog
+  ) {
+    (self.configuration, self.consumer, self.limit, self.log) = (configuration, consumer, limit, log)
+  }
+
+  /// What stands on the topic by now.
+  package func read() async throws(KafkaError) -> DeadLetters {
+    let topic = Topic.deadLetters(of: consumer).name
+    let admin = try Admin(configuration, log: log)
+    let ends: Result<[Int32: Int64], KafkaError>
+    do throws(KafkaError) { ends = .success(try await admin.endOffsets(of: topic, within: limit)) } catch {
+      ends = .failure(error)
+    }
+    await admin.close()
+    let reader = try Consumer(configuration, group: nil, log: log)
+    let letters: Result<DeadLetters, KafkaError>
+    do throws(KafkaError) { letters = .success(try await read(topic, to: try ends.get(), with: reader)) } catch {
+      letters = .failure(error)
+    }
+    await reader.close()
+    return try letters.get()
+  }
+
+  private func read(
+    _ topic: String, to ends: [Int32: Int64], with reader: Consumer
+  ) async throws(KafkaError) -> DeadLetters {
+    var letters = DeadLetters(of: consumer)
+    var left = ends.filter { $0.value > 0 }
+    try reader.assign(left.keys.map { PartitionStart(topic: topic, partition: $0, at: .beginning) })
+    let alarm = Deadline()
+    alarm.onPass { Task(executorPreference: Loop.executor) { await reader.close() } }
+    alarm.set(.now + limit)
+    defer { alarm.invalidate() }
+    var records: [ConsumedRecord] = []
+    while !left.isEmpty {
+      let some = try await reader.next(upTo: 512)
+      guard !some.isEmpty else {
+        throw KafkaError(.timedOut, detail: "\(topic) could not be read to its end within \(limit)")
+      }
+      for record in some {
+        let partition = record.position.partition
+        if let end = left[partition], record.position.offset + 1 >= end { left[partition] = nil }
+      }
+      records += some
+    }
+    for record in records.sorted(by: { $0.position.partition < $1.position.partition }) { letters.read(record) }
+    return letters
+  }
+
+  /// Gives letters to their consumer again, in their order, and notes that of each; returns after the last one. Where it
+  /// throws, those before are done.
+  package func retry(
+    _ some: [DeadLetters.Letter], by person: String, at time: Timestamp,
+    each done: (DeadLetters.Letter) -> Void
+  ) async throws(KafkaError) {
+    let letters = DeadLetters(of: consumer)
+    try await write { producer throws(KafkaError) in
+      for letter in some {
+        // The note comes second: a letter that is retried twice has one effect, one that is not would have none.
+        _ = try await producer.send(letters.retry(letter))
+        _ = try await producer.send(letters.mark(letter, .retried, by: person, at: time))
+        done(letter)
+      }
+    }
+  }
+
+  /// Notes of letters that nothing follows from them, and why.
+  package func discard(
+    _ some: [DeadLetters.Letter], reason: String, by person: String, at time: Timestamp,
+    each done: (DeadLetters.Letter) -> Void
+  ) async throws(KafkaError) {
+    let letters = DeadLetters(of: consumer)
+    try await write { producer throws(KafkaError) in
+      for letter in some {
+        _ = try await producer.send(letters.mark(letter, .discarded(reason: reason), by: person, at: time))
+        done(letter)
+      }
+    }
+  }
+
+  private func write(_ body: @Loop (Producer) async throws(KafkaError) -> Void) async throws(KafkaError) {
+    let producer = try Producer(configuration, deadline: limit, log: log)
+    let result: Result<Void, KafkaError>
+    do throws(KafkaError) { result = .success(try await body(producer)) } catch { result = .failure(error) }
+    _ = await producer.close(within: limit)
+    try result.get()
+  }
+}

@@ -1,0 +1,109 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import Configuration
+import EventLoop
+import JSON
+import Kafka
+
+/// What the commands about dead letters have in common: whose letters, on which cluster, and which of them.
+struct DeadLettersAccess {
+  /// How long the cluster may take to hand over all letters, or to take something.
+  private static let patience = Duration.seconds(30)
+
+  let consumer: ConsumerName
+  private let options: ConfigurationOptions
+
+  init(reading arguments: inout CommandArguments) {
+    consumer = arguments.read("--consumer", "NAME", .consumerName, "Whose letters: such as token-revoker.")
+    options = ConfigurationOptions(reading: &arguments)
+  }
+
+  /// Runs `body` with the letters as they are now.
+  @Loop
+  func run(_ body: @Loop (DeadLetterBox, DeadLetters) async throws(KafkaError) -> ExitCode) async -> ExitCode {
+    do {
+      let sources = options.sources(environment: ConfigurationSources.processEnvironment)
+      let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value
+      let box = DeadLetterBox(try kafka.configuration(), of: consumer, within: Self.patience) { line in
+        if line.level == .error { Terminal.complain("siwa: \(line.text)") }
+      }
+      return try await body(box, try await box.read())
+    } catch let faults as ConfigurationError {
+      Terminal.complain("\(faults)")
+      return .misuse
+    } catch let error as KafkaError {
+      Terminal.complain("siwa: kafka: \(error.detail)")
+      switch error.code {
+      case .invalidConfiguration: return .misuse
+      case .brokerUnavailable, .timedOut, .authenticationFailed, .notAuthorized, .unsupported: return .unreachable
+      default: return .failure
+      }
+    } catch {
+      Terminal.complain("siwa: \(error)")
+      return .failure
+    }
+  }
+}
+
+/// Which letters an operator means.
+struct LetterSelection {
+  private let places: [LetterPlace]
+  private let isAll: Bool
+  private let cause: String?
+
+  init(reading arguments: inout CommandArguments) {
+    places = arguments.readAll("--letter", "PLACE", .letterPlace, "A letter as 'list' names it; may be repeated.")
+    isAll = arguments.flag("--all", "All letters that wait.")
+    cause = arguments.readIfPresent("--cause", "CAUSE", .text(1...100), "With --all: those alone that have this cause.")
+    if places.isEmpty != isAll { arguments.refuse("say --letter PLACE or --all, and not both") }
+    if cause != nil, !isAll { arguments.refuse("--cause goes with --all") }
+  }
+
+  /// The letters, in their order; nil where it makes no sense, which was said then.
+  func choose(from letters: DeadLetters, keepingOrder: Bool) -> [DeadLetters.Letter]? {
+    let all = letters.letters.filter { cause == nil || $0[DeadLetter.Header.cause] == cause }
+    let (chosen, overtaken, unknown) = letters.select(isAll ? Set(all.map(\.place)) : Set(places))
+    if let place = unknown.min() {
+      Terminal.complain("siwa: no letter waits at \(place)")
+      return nil
+    }
+    if keepingOrder, let overtaken {
+      Terminal.complain("siwa: \(overtaken.place) is of the same account and comes first: retry or discard it too")
+      return nil
+    }
+    return chosen
+  }
+}
+
+extension SettingType where Value == LetterPlace {
+  fileprivate static var letterPlace: SettingType {
+    SettingType(
+      "place", expected: "a partition and an offset, such as 0/17", placeholder: LetterPlace(partition: 0, offset: 0),
+      show: \.description, parse: { LetterPlace($0) })
+  }
+}
+
+extension DeadLetters.Letter {
+  private static let facts = [
+    ("time", DeadLetter.Header.time), ("cause", DeadLetter.Header.cause), ("attempts", DeadLetter.Header.attempts),
+    ("type", "ce_type"), ("event", "ce_id"),
+  ]
+
+  /// Where the record stood that was put aside.
+  var origin: String {
+    [DeadLetter.Header.topic, DeadLetter.Header.partition, DeadLetter.Header.offset].map { self[$0] ?? "?" }
+      .joined(separator: "/")
+  }
+
+  /// A line without personal data.
+  var line: String { ([place.description] + Self.facts.map { self[$0.1] ?? "?" } + [origin]).joined(separator: "  ") }
+
+  /// The same for programs.
+  var json: JSONValue {
+    .object(
+      [.init("letter", .string(place.description))]
+        + Self.facts.map { JSONValue.Member($0.0, self[$0.1].map { .string($0) } ?? .null) }
+        + [.init("origin", .string(origin))])
+  }
+}
