@@ -164,7 +164,7 @@ import Testing
 
   @Test func anUndeclaredOutcomeIsNeitherLostNorWritten() async throws {
     let rig = try await ProcessorRig(
-      EventConsumer(
+      EventConsumer.local(
         "sample", outcomes: ["done"], interest: { _ in Interest(severity: 0, yieldsTo: []) },
         decide: { _ in Decision("dnoe") }))
     try await rig.assign(0)

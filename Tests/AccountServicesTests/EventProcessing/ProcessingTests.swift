@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func aLocalConsumerIsNotAskedBeforeHowThingsStandAndIsWrittenInGroups() async throws {
-    let consumer = EventConsumer(
+    let consumer = EventConsumer.local(
       "sample", outcomes: ["done"], interest: { _ in Interest(severity: 0, yieldsTo: []) },
       decide: { _ in Decision("done") })
     let rig = try await ProcessorRig(consumer)

@@ -13,7 +13,7 @@ package struct EmailRelay: Sendable {
 
   /// The consumer `email-relay`.
   package var consumer: EventConsumer {
-    EventConsumer(
+    EventConsumer.local(
       .emailRelay, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest, decide: decide)
   }
 

@@ -33,15 +33,17 @@ public struct EventConsumer: Sendable {
     _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
     process: @escaping Process
   ) {
-    (self.name, self.outcomes, self.interest, work) = (name, outcomes, interest, .outside(process))
+    self.init(name: name, outcomes: outcomes, interest: interest, work: .outside(process))
   }
 
   /// A consumer whose effect lies in the store alone: `decide` only computes it, and may be called for events that turn
   /// out to be settled. Its decisions are written in large groups.
-  public init(
+  public static func local(
     _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
     decide: @escaping Decide
-  ) {
-    (self.name, self.outcomes, self.interest, work) = (name, outcomes, interest, .local(decide))
-  }
+  ) -> EventConsumer { EventConsumer(name: name, outcomes: outcomes, interest: interest, work: .local(decide)) }
+
+  private init(
+    name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?, work: Work
+  ) { (self.name, self.outcomes, self.interest, self.work) = (name, outcomes, interest, work) }
 }

@@ -20,7 +20,9 @@ extension EventProcessor {
       let room = await room()
       if room <= 0 { pause(Array(partitions.values)) }
       do throws(KafkaError) {
-        guard let event = try await source.nextEvent(upTo: room > 0 ? min(room, Self.most) : Self.most) else { return }
+        // One partition must not take the room of all others.
+        let limit = min(room > 0 ? room : .max, Self.most, bounds.inFlightPerPartition)
+        guard let event = try await source.nextEvent(upTo: limit) else { return }
         await note(event)
       } catch {
         if error.isFatal {

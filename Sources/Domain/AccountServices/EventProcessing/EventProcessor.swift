@@ -78,7 +78,7 @@ package final class EventProcessor {
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
     let busy = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle].count { !$0 }
-    return busy == pausing && ready.isEmpty
+    return busy == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
   }
 
   // MARK: Partitions

@@ -1,5 +1,5 @@
 /// How far a partition is done, where records are done in any order: the next process goes on at the first that is not.
-struct PartitionProgress {
+package struct PartitionProgress {
   private struct Entry {
     let offset: Int64
     let time: Int64?
@@ -15,29 +15,29 @@ struct PartitionProgress {
   private var end: Int64?
 
   /// Nothing begun.
-  init() {}
+  package init() {}
 
   /// How many records are begun and not done.
-  var count: Int { entries.count - head - doneBehind }
+  package var count: Int { entries.count - head - doneBehind }
 
   /// The offset that everything before is done of; nil where nothing was begun yet.
-  var offset: Int64? { head < entries.count ? entries[head].offset : end }
+  package var offset: Int64? { head < entries.count ? entries[head].offset : end }
 
   /// When the oldest record was made that is not done, in milliseconds since 1970; nil where there is none.
-  var oldest: Int64? { head < entries.count ? entries[head].time : nil }
+  package var oldest: Int64? { head < entries.count ? entries[head].time : nil }
 
   /// Whether the record is new: after one that goes back, those that were begun come a second time.
-  func isNew(_ offset: Int64) -> Bool { end.map { offset >= $0 } ?? true }
+  package func isNew(_ offset: Int64) -> Bool { end.map { offset >= $0 } ?? true }
 
   /// Begins with the record at an offset beyond all before.
-  mutating func begin(_ offset: Int64, time: Int64?) {
+  package mutating func begin(_ offset: Int64, time: Int64?) {
     precondition(isNew(offset), "records are begun in their order")
     entries.append(Entry(offset: offset, time: time))
     end = offset + 1
   }
 
   /// The record is done.
-  mutating func finish(_ offset: Int64) {
+  package mutating func finish(_ offset: Int64) {
     var (low, high) = (head, entries.count)
     while low < high {
       let middle = (low + high) / 2
