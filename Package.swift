@@ -44,7 +44,9 @@ let package = Package(
   name: "siwa",
   products: [
     // What a Swift service downstream imports to read the events.
-    .library(name: "AccountEvents", targets: ["AccountEvents"])
+    .library(name: "AccountEvents", targets: ["AccountEvents"]),
+    // What a consumer of one's own is made with.
+    .library(name: "AccountServices", targets: ["AccountServices", "AccountStore"]),
   ],
   targets: [
     // System
@@ -103,7 +105,7 @@ let package = Package(
         "Cryptography",
         "ConsumerSupport", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
         "TestSupport",
-        "durable-writer",
+        "durable-writer", "killed-consumer", "newsletter",
       ], beside: ["Python"]),
     tests(
       "AccountStoreTests",
@@ -128,6 +130,16 @@ let package = Package(
       dependencies: [
         "AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry", "TestSupport",
       ], path: "Tests/ConsumerSupport", swiftSettings: strict),
+    // A consumer that is killed at every step.
+    .executableTarget(
+      name: "killed-consumer",
+      dependencies: [
+        "AccountEvents", "AccountServices", "AccountStore", "ConsumerSupport", "EventLoop", "Kafka", "Telemetry",
+      ], path: "Tests/KilledConsumer", swiftSettings: strict),
+    // The consumer of one's own that README.md shows: built as by somebody outside of this package.
+    .executableTarget(
+      name: "newsletter", dependencies: ["AccountEvents", "AccountServices", "AccountStore"], path: "Tests/OwnConsumer",
+      packageAccess: false),
     // What is killed while it writes.
     .executableTarget(
       name: "durable-writer",

@@ -11,6 +11,8 @@ package final class ClusterLog: EventLog {
   private let cluster: MemoryCluster
   /// Why a record is not taken; nil where it is.
   package var fault: (KafkaRecord) -> EventLogError? = { _ in nil }
+  /// Whether whoever appends was killed: nothing arrives any more, and nobody is told.
+  package var isGone = false
   /// Whether records wait for `release`.
   package var isHolding = false
   private var held: [(record: KafkaRecord, report: Report)] = []
@@ -36,6 +38,7 @@ package final class ClusterLog: EventLog {
   }
 
   package func append(_ record: KafkaRecord, then report: @escaping Report) {
+    if isGone { return }
     if isHolding { return held.append((record, report)) }
     if let fault = fault(record) { return report(.failure(fault)) }
     let offset = cluster.append(record, to: 0)

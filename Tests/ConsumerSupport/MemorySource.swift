@@ -17,6 +17,8 @@ package final class MemorySource: EventSource {
   package private(set) var commits = 0
   /// Why a commit fails; nil where it does not.
   package var fault: KafkaError?
+  /// Why it cannot go on; nil while it can.
+  package var end: KafkaError? { didSet { wake() } }
   /// The most records that are handed over at once.
   package var most = Int.max
 
@@ -57,6 +59,7 @@ package final class MemorySource: EventSource {
   package func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
     while !isClosed, !Task.isCancelled {
       if !events.isEmpty { return events.removeFirst() }
+      if let end { throw end }
       let records = take(min(limit, most))
       if !records.isEmpty { return .records(records) }
       await withTaskCancellationHandler {
@@ -91,7 +94,7 @@ package final class MemorySource: EventSource {
     commits += 1
     if let fault { throw fault }
     for (partition, offset) in offsets {
-      #expect(positions[partition] != nil, "commits \(partition), which is not its own")
+      guard positions[partition] != nil else { throw KafkaError(.groupChanged, detail: "\(partition) is not ours") }
       #expect(offset >= cluster.committed[partition] ?? 0, "goes back on \(partition)")
       cluster.committed[partition] = offset
     }

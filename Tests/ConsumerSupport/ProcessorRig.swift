@@ -89,11 +89,32 @@ package final class ProcessorRig {
     await stop()
   }
 
-  /// Reads no more, as a process that was killed.
+  /// Reads no more, and lets go of the store.
   package func stop() async {
     reading?.cancel()
     _ = await reading?.value
     await store.close()
+  }
+
+  /// Reaches nothing any more, as a process that was killed.
+  package func kill() {
+    let gone = AccountStoreError(.closed, "killed")
+    store.before = { _ throws(AccountStoreError) in throw gone }
+    store.after = { _ throws(AccountStoreError) in throw gone }
+    log.isGone = true
+    source.fault = KafkaError(.closed, detail: "killed")
+  }
+
+  /// Why reading has ended, once it has.
+  package func result() async -> KafkaError? { await reading?.value }
+
+  /// How events stand, whatever faults there are.
+  package func peek(_ events: [EventReference]) async throws -> [EventStanding] {
+    let (before, after) = (store.before, store.after)
+    store.before = { _ in }
+    store.after = { _ in }
+    defer { (store.before, store.after) = (before, after) }
+    return try await store.standings(of: events, for: consumer.name)
   }
 
   /// How far the group is.

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import AccountStore
+import ConsumerSupport
 import Cryptography
 import EventLoop
 import Telemetry

@@ -1,0 +1,70 @@
+import AccountServices
+import EventLoop
+import TestSupport
+import Testing
+
+/// What keeps everybody from something that fails.
+@Loop @Suite struct CircuitBreakerTests {
+  private let alarm = ManualAlarm()
+  private var asked = 0
+
+  private func breaker() -> CircuitBreaker {
+    let alarm = alarm
+    return CircuitBreaker(
+      "apple-unavailable", opensAfter: 3, pace: RetryPace(first: .seconds(1), longest: .seconds(8)),
+      clock: { alarm.now }, random: { 1 })
+  }
+
+  private func fail(_ breaker: CircuitBreaker, _ failure: ConsumerFailure = .transient("busy")) async
+    -> ConsumerFailure?
+  {
+    do {
+      try await breaker.run { throw failure }
+    } catch {
+      return error as? ConsumerFailure
+    }
+    return nil
+  }
+
+  @Test func opensAfterFailuresInARowAndClosesWithASuccess() async throws {
+    let breaker = breaker()
+    for _ in 0..<2 { #expect(await fail(breaker) == .transient("busy")) }
+    try await breaker.run {}
+    for _ in 0..<3 { #expect(await fail(breaker) == .transient("busy")) }
+    #expect(breaker.isOpen)
+    #expect(await fail(breaker) == .waiting("apple-unavailable", for: .seconds(1)))
+    alarm.advance(by: .seconds(1))
+    try await breaker.run {}
+    #expect(!breaker.isOpen)
+    #expect(await fail(breaker) == .transient("busy"))
+  }
+
+  @Test func oneTriesAndTheOthersWait() async throws {
+    let (breaker, gate) = (breaker(), Signal())
+    for _ in 0..<3 { _ = await fail(breaker) }
+    alarm.advance(by: .seconds(1))
+    async let probe: Void = breaker.run { await gate.wait() }
+    await turn()
+    #expect(await fail(breaker) == .waiting("apple-unavailable", for: .seconds(1)))
+    gate.fire()
+    try await probe
+    #expect(!breaker.isOpen)
+  }
+
+  @Test func aTrialThatFailsOpensItForLonger() async {
+    let breaker = breaker()
+    for _ in 0..<3 { _ = await fail(breaker) }
+    alarm.advance(by: .seconds(1))
+    #expect(await fail(breaker) == .transient("busy"))
+    alarm.advance(by: .milliseconds(1999))
+    #expect(await fail(breaker) == .waiting("apple-unavailable", for: .seconds(1)))
+    alarm.advance(by: .milliseconds(1))
+    #expect(await fail(breaker) == .transient("busy"))
+  }
+
+  @Test func whatIsWrongWithOneEventSaysNothingOfTheOtherSide() async {
+    let breaker = breaker()
+    for _ in 0..<9 { #expect(await fail(breaker, .permanent("not-ours")) == .permanent("not-ours")) }
+    #expect(!breaker.isOpen)
+  }
+}

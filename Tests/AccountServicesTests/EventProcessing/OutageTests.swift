@@ -1,0 +1,139 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import ConsumerSupport
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// The store, the log and the room for records: away, and back.
+@Loop @Suite(.timeLimit(.minutes(5))) struct OutageTests {
+  @Test(arguments: [WatchedStore.Call.standings, .settle, .forget, .announcements])
+  func eventsWaitForTheStoreAndNothingIsLost(_ call: WatchedStore.Call) async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    let away = AccountStoreError(.unavailable, "told to")
+    rig.store.before = { made throws(AccountStoreError) in if made == call { throw away } }
+    try await rig.assign(0)
+    try await rig.send(.sample(1), .sample(2, of: "bob"))
+    for _ in 0..<3 { try await rig.advance(by: .seconds(5)) }
+    #expect(rig.committed() ?? 0 == 0)
+    #expect(rig.captured.lines.contains { $0.contains("the account store fails") })
+    rig.store.before = { _ in }
+    try await rig.advance(by: .seconds(5))
+    await rig.drain()
+    #expect(Set(calls.events) == ["event-1", "event-2"] && calls.events.count == 2)
+    #expect(rig.committed() == 2)
+    #expect(rig.cluster.appended.filter { $0.topic.contains("dead-letters") }.isEmpty)
+    #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 2)
+  }
+
+  @Test(arguments: [WatchedStore.Call.settle, .forget])
+  func aWriteThatMayHaveHappenedIsFoundOut(_ call: WatchedStore.Call) async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    rig.store.after = { made throws(AccountStoreError) in
+      if made == call { throw AccountStoreError(.uncertain, "told to") }
+    }
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    rig.store.after = { _ in }
+    try await rig.advance(by: .seconds(5))
+    await rig.drain()
+    #expect(calls.events == ["event-1"])
+    #expect(rig.committed() == 1)
+    #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 1)
+    #expect(rig.metric("siwa_consumer_announcements_waiting") == "0")
+  }
+
+  @Test func whatTheStoreRefusesFailsAlone() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    var settled = 0
+    rig.store.before = { call throws(AccountStoreError) in
+      guard call == .settle else { return }
+      settled += 1
+      if settled <= 2 { throw AccountStoreError(.sealBroken, "told to") }
+    }
+    try await rig.assign(0)
+    // The group fails, then the first of it alone.
+    try await rig.send(.sample(1), .sample(2, of: "bob"))
+    #expect(rig.metric(#"siwa_consumer_retries_total{consumer="sample",cause="store-seal-broken"}"#) == "1")
+    try await rig.advance(by: .seconds(1))
+    await rig.drain()
+    #expect(calls.attempts.sorted() == [1, 1, 2])
+    #expect(rig.committed() == 2)
+  }
+
+  @Test func aConsumerThatMissesTheStoreWaitsAndIsNotCounted() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw AccountStoreError(.unavailable, "told to") }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    #expect(rig.store.counts[.countAttempt] == nil)
+    calls.fault = { _ in }
+    try await rig.advance(by: .seconds(1))
+    await rig.drain()
+    #expect(rig.committed() == 1)
+  }
+
+  @Test func whatIsToBeSaidWaitsForTheLogInItsOrder() async throws {
+    let rig = try await ProcessorRig(Calls().consumer())
+    rig.log.fault = { _ in EventLogError(.unavailable, reason: "sample", detail: "told to") }
+    try await rig.assign(0)
+    try await rig.send(.sample(1), .sample(2))
+    try await rig.advance(by: .milliseconds(100))
+    #expect(rig.metric("siwa_consumer_announcements_waiting") == "1")
+    rig.log.fault = { _ in nil }
+    try await rig.advance(by: .milliseconds(200))
+    await rig.drain()
+    let said = rig.cluster.appended(on: Topic.outcomes.name).map { String(decoding: $0.value ?? [], as: UTF8.self) }
+    #expect(said == ["event-1", "event-2"])
+    #expect(rig.committed() == 2)
+  }
+
+  @Test func aFullPartitionIsPausedAndTheOthersGoOn() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    calls.fault = { event in if event.subject.text == "ada" { throw ConsumerFailure.transient("busy") } }
+    try await rig.assign(0, 1)
+    for number in 0..<100 { rig.put(.of(.sample(number))) }
+    try await until { rig.source.paused == [.events(0)] }
+    for number in 100..<200 { rig.put(.of(.sample(number, of: "bob-\(number)")), 1) }
+    try await until { calls.events.count { $0 != "event-0" } == 100 }
+    try await rig.untilIdle()
+    #expect((rig.metric("siwa_consumer_in_flight").flatMap(Int.init) ?? 0) <= 64)
+    calls.fault = { _ in }
+    try await rig.advance(by: .seconds(60))
+    try await until { Set(calls.events).count == 200 }
+    await rig.drain()
+    #expect(rig.source.paused == [.events(0), .events(1)])
+    #expect(rig.committed(0) == 100 && rig.committed(1) == 100)
+  }
+
+  @Test func nothingIsReadWhileAllIsFull() async throws {
+    let (calls, gate) = (Calls(), Signal())
+    calls.gate = { _ in await gate.wait() }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0, 1, 2, 3)
+    for number in 0..<400 { rig.put(.of(.sample(number, of: "user-\(number)")), Int32(number % 4)) }
+    try await until { calls.current == 8 }
+    try await rig.advance(by: .milliseconds(50))
+    #expect(rig.metric("siwa_consumer_in_flight") == "64")
+    #expect(rig.source.paused.count == 4)
+    // Whoever is full still hears of partitions.
+    rig.source.lose([.events(0)])
+    await turn()
+    #expect(!rig.source.paused.contains(.events(3)))
+    calls.gate = { _ in }
+    gate.fire()
+    try await until {
+      gate.fire()
+      return calls.current == 0 && Set(calls.events).count >= 300
+    }
+    await rig.drain()
+    #expect([1, 2, 3].map { rig.committed($0) } == [100, 100, 100])
+  }
+}

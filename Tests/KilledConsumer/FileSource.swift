@@ -1,0 +1,79 @@
+import AccountEvents
+import AccountServices
+import ConsumerSupport
+import EventLoop
+import Glibc
+import Kafka
+
+/// The events that the consumer processes, and a file that says how far it is.
+@Loop
+final class FileSource: EventSource {
+  /// Two of one account, one that fails twice, one that never succeeds, one of no interest, one that is void, one more.
+  private static let events: [AccountEvent] = [
+    .sample(1), .sample(2), .sample(3, of: "bob"), .sample(4, of: "cleo"), .sample(5, of: "dan", .accountDelete),
+    .sample(7, of: "eve"), .sample(6, of: "eve"), .sample(8, of: "bob"), .sample(9, of: "cleo"), .sample(10),
+  ]
+
+  private let file: String
+  private let steps: Steps
+  private var isAssigned = false
+  private var position: Int
+  private var waiter: CheckedContinuation<Void, Never>?
+  private let partition = TopicPartition.events(0)
+
+  init(in directory: String, _ steps: Steps) {
+    (file, self.steps) = ("\(directory)/committed", steps)
+    position =
+      unsafe fopen(file, "r").map { handle in
+        var number: CLong = 0
+        var text = [CChar](repeating: 0, count: 32)
+        if unsafe fgets(&text, 32, handle) != nil { number = unsafe strtol(text, nil, 10) }
+        unsafe fclose(handle)
+        return number
+      } ?? 0
+  }
+
+  var isReadToItsEnd: Bool { isAssigned && position == Self.events.count }
+
+  func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
+    if !isAssigned {
+      isAssigned = true
+      return .assigned([partition])
+    }
+    if position < Self.events.count {
+      // Three at a time, so that what comes finds something under way.
+      let records = Self.events.enumerated().dropFirst(position).prefix(3).map { offset, event in
+        let record = KafkaRecord.of(event)
+        return ConsumedRecord(
+          topic: record.topic, position: KafkaPosition(partition: 0, offset: Int64(offset)), key: record.key,
+          value: record.value, headers: record.headers, timestamp: 0)
+      }
+      position += records.count
+      return .records(records)
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter = $0 }
+    } onCancel: {
+      Task { @Loop in waiter?.resume() }
+    }
+    return nil
+  }
+
+  func pause(_ partitions: Set<TopicPartition>) throws(KafkaError) {}
+
+  func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {}
+
+  func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+    steps.step()
+    let new = "\(file).new"
+    File.append("\(offsets[partition] ?? 0)\n", to: new)
+    unsafe rename(new, file)
+    steps.step()
+  }
+
+  func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) { try await commit(offsets) }
+
+  func knownEnd(of partition: TopicPartition) -> Int64? { Int64(Self.events.count) }
+
+  func close() async {}
+}
