@@ -101,11 +101,8 @@ let package = Package(
       "AccountServicesTests",
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
-        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry", "TestSupport",
-        "Cryptography",
-        "ConsumerSupport", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
-        "TestSupport",
-        "durable-writer", "killed-consumer", "newsletter",
+        "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite",
+        "Telemetry", "TestSupport", "durable-writer", "killed-consumer", "newsletter",
       ], beside: ["Python"]),
     tests(
       "AccountStoreTests",

@@ -9,6 +9,9 @@ package final class MemoryCluster {
   /// What stands on the topics that something was said on, in the order of the appends.
   package private(set) var appended: [KafkaRecord] = []
 
+  /// Nothing stands there.
+  package init() {}
+
   /// Puts a record behind all others of the partition.
   @discardableResult
   package func append(_ record: KafkaRecord, to partition: Int32, timestamp: Int64? = nil) -> Int64 {

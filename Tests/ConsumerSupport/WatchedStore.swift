@@ -7,7 +7,7 @@ package import EventLoop
 package final class WatchedStore: AccountStore {
   package enum Call: Sendable, Hashable {
     case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
-    case check
+    case ownRevocations, check
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -70,6 +70,10 @@ package final class WatchedStore: AccountStore {
 
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
     try await watch(.tokens) { () throws(AccountStoreError) in try await store.tokens(of: account) }
+  }
+
+  package func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] {
+    try await watch(.ownRevocations) { () throws(AccountStoreError) in try await store.ownRevocations(of: account) }
   }
 
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {

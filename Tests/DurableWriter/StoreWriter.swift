@@ -28,7 +28,7 @@ struct StoreWriter {
 
   private static func settlement(_ number: Int) throws -> Settlement {
     guard let id = EventID("event-\(number)"), let team = TeamID("A1B2C3D4E5"),
-      let subject = AppleSubject("person-\(number)"), let consumer = ConsumerName("email-relay"),
+      let subject = AppleSubject("person-\(number)"),
       let address = RelayAddress("\(number)@example.com")
     else { throw AccountStoreError(.failed, "a sample that is not valid") }
     let event = EventReference(
@@ -38,7 +38,7 @@ struct StoreWriter {
     let state = RelayState(status: .enabled, address: address, isPrivate: true, since: time)
     let said = Announcement(
       topic: Topic(name: "apple.email-relay.v1"), key: event.account.key, value: Array("\(number)".utf8), headers: [])
-    return Settlement(of: event, by: consumer, outcome: "set", changes: [.setRelay(state)], announcements: [said])
+    return Settlement(of: event, by: "email-relay", outcome: "set", changes: [.setRelay(state)], announcements: [said])
   }
 
   private static let time = Timestamp(seconds: 1_800_000_000) ?? .now

@@ -75,7 +75,7 @@ struct KilledConsumer {
           Announcement(
             topic: .outcomes, key: event.account.key, value: Array("\(event.id) \(word)".utf8), headers: [])
         }
-        return Decision("done", changes: [.noteOwnRevocation], announcements: announcements)
+        return Decision("done", changes: [], announcements: announcements)
       })
   }
 

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import AccountStore
+import ConsumerSupport
 import Configuration
 import Cryptography
 import EventLoop

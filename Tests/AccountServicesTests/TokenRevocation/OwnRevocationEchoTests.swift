@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountStore
 import AppleSimulator
+import ConsumerSupport
 import EventLoop
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@ import AccountEvents
 import AccountServices
 import AccountStore
 import AppleSimulator
+import ConsumerSupport
 import EventLoop
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@ import AccountEvents
 import AccountServices
 import AccountStore
 import AppleID
+import ConsumerSupport
 import EventLoop
 import Kafka
 import Telemetry

@@ -3,6 +3,7 @@ import AccountServices
 import AccountStore
 import AppleID
 import AppleSimulator
+import ConsumerSupport
 import Cryptography
 import EventLoop
 import Foundation

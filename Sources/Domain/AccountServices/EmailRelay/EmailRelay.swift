@@ -54,16 +54,11 @@ package struct EmailRelay: Sendable {
 
 extension ConsumerName {
   /// The consumer that keeps whether mail may be sent.
-  package static let emailRelay = ConsumerName.own("email-relay")
+  package static let emailRelay: ConsumerName = "email-relay"
   /// The consumer that erases.
-  package static let dataEraser = ConsumerName.own("data-eraser")
+  package static let dataEraser: ConsumerName = "data-eraser"
   /// The consumer that ends tokens.
-  package static let tokenRevoker = ConsumerName.own("token-revoker")
-
-  private static func own(_ text: String) -> ConsumerName {
-    guard let name = ConsumerName(text) else { preconditionFailure("\(text) is no name") }
-    return name
-  }
+  package static let tokenRevoker: ConsumerName = "token-revoker"
 }
 
 extension RelayState {

@@ -27,7 +27,7 @@ package struct TopicPlan: Sendable, Hashable {
   package var minimumInSync: Int { min(2, replication) }
 
   /// The consumers that are programs of the house.
-  package static let consumers: [ConsumerName] = ["token-revoker", "data-eraser", "email-relay"]
+  package static let consumers: [ConsumerName] = [.tokenRevoker, .dataEraser, .emailRelay]
 
   /// All topics that the programs use, those of these consumers among them. `partitions` are those of the account events
   /// and of what follows from them, `replication` is everybody's.

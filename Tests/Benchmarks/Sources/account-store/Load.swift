@@ -61,8 +61,7 @@ struct Load: Sendable {
     for number in first..<first + batch {
       guard let id = EventID("S25cB0PbHs6y97gYYmg-\(number)"), let team = TeamID("A1B2C3D4E5"),
         let subject = AppleSubject("\(number % accounts).6166f031167141e695698239959f591a.1521"),
-        let address = RelayAddress("\(number % accounts)abcdefghij@privaterelay.appleid.com"),
-        let consumer = ConsumerName("email-relay")
+        let address = RelayAddress("\(number % accounts)abcdefghij@privaterelay.appleid.com")
       else { throw AccountStoreError(.failed, "a sample that is not valid") }
       let account = Account(team: team, subject: subject)
       let event = EventReference(
@@ -77,7 +76,7 @@ struct Load: Sendable {
         headers: [EventRecord.Header(name: "ce_id", value: Array(id.text.utf8))])
       settlements.append(
         Settlement(
-          of: event, by: consumer, outcome: "relay-changed", changes: [.setRelay(state)], announcements: [said]))
+          of: event, by: "email-relay", outcome: "relay-changed", changes: [.setRelay(state)], announcements: [said]))
     }
     return settlements
   }

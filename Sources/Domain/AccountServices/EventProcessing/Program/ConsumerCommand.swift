@@ -61,7 +61,6 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
     case let error as HTTPServerError: error.code != .listen
     case let error as AccountStoreError:
       [.notMigrated, .newerVersion, .wrongMasterKey].contains(error.code)
-    case is MasterKeyError: true
     default: false
     }
   }

@@ -1,3 +1,4 @@
+package import AccountStore
 package import Configuration
 import Kafka
 
@@ -6,7 +7,7 @@ package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
   /// Where events come from.
   package let kafka: KafkaSettings
   /// Where effects go.
-  package let store: ConsumerStoreSettings
+  package let store: StoreSettings
   /// How it takes part in its group.
   package let consumer: ConsumerSettings
   /// What is the consumer's own.
@@ -17,7 +18,7 @@ package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
   /// Reads all that the program uses.
   package init(reading settings: inout Settings) {
     kafka = KafkaSettings(reading: &settings)
-    store = ConsumerStoreSettings(reading: &settings)
+    store = StoreSettings(reading: &settings)
     consumer = ConsumerSettings(
       reading: &settings, of: Program.consumer, administrationPort: Program.administrationPort)
     for contradiction in kafka.contradictions(toProducerWith: ConsumerSettings.logDeadline) {
