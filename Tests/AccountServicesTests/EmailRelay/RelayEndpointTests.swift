@@ -1,8 +1,8 @@
 import AccountEvents
 import AccountServices
 import AccountStore
-import ConsumerSupport
 import Configuration
+import ConsumerSupport
 import Cryptography
 import EventLoop
 import Foundation
