@@ -24,6 +24,7 @@ final class SQLiteAnnouncements {
 
   private let key: AES256GCM
   private let last: Statement
+  private let advance: Statement
   private let insertion: Statement
   private let reading: Statement
   private let readingAll: Statement
@@ -31,7 +32,9 @@ final class SQLiteAnnouncements {
 
   init(_ database: Database, _ key: AES256GCM) throws(SQLiteError) {
     self.key = key
-    last = try database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'announcement'")
+    // Not SQLite's AUTOINCREMENT, which would read and write its number for every row.
+    last = try database.prepare("SELECT last FROM announcement_number")
+    advance = try database.prepare("UPDATE announcement_number SET last = ?")
     insertion = try database.prepare(
       "INSERT INTO announcement (number, consumer, partition, topic, record) VALUES (?, ?, ?, ?, ?)")
     reading = try database.prepare(
@@ -52,6 +55,9 @@ final class SQLiteAnnouncements {
       try last.first { row throws(SQLiteError) in try row.value(0) } ?? 0
     }
   }
+
+  /// Makes `number` the last one that was given.
+  func advance(to number: Int64) throws(SQLiteError) { try advance.run(number) }
 
   /// Keeps an announcement under that number.
   func insert(

@@ -107,12 +107,19 @@ enum SQLiteMigrations {
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE announcement (
-      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      number INTEGER PRIMARY KEY,
       consumer TEXT NOT NULL,
       partition INTEGER NOT NULL,
       topic TEXT NOT NULL,
       record BLOB NOT NULL
     ) STRICT;
+
+    CREATE TABLE announcement_number (
+      only INTEGER PRIMARY KEY CHECK (only = 1),
+      last INTEGER NOT NULL
+    ) STRICT;
+
+    INSERT INTO announcement_number (only, last) VALUES (1, 0);
 
     CREATE INDEX announcement_by_partition ON announcement (consumer, partition, number);
 

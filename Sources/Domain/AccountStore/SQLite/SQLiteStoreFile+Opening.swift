@@ -12,7 +12,12 @@ extension SQLiteStoreFile {
         : AccountStoreError(.unavailable, "\(path): \(cause)")
     }
     return try AccountStoreError.translating { () throws(SQLiteError) in
-      try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
+      let database = try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
+      // 32 MiB each. Accounts come in no order: a page in memory is not read again, and one that changes often goes from
+      // the log into the file once.
+      try database.execute(
+        "PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 8192; PRAGMA journal_size_limit = 33554432")
+      return database
     }
   }
 

@@ -58,7 +58,8 @@ final class SQLiteStoreFile {
     let outcomes = try write { () throws(AccountStoreError) in
       var outcomes: [SettledOutcome] = []
       outcomes.reserveCapacity(settlements.count)
-      var number = try announcements.lastNumber()
+      let last = try announcements.lastNumber()
+      var number = last
       for (settlement, hash) in settlements {
         let facts = try AccountStoreError.translating { () throws(SQLiteError) in
           try ledger.facts(of: settlement.event, hash, for: settlement.consumer)
@@ -92,6 +93,9 @@ final class SQLiteStoreFile {
         try AccountStoreError.translating { () throws(SQLiteError) in
           try ledger.record(settlement, hash, outcome: outcome, at: time, hadAttempts: facts.attempts > 0)
         }
+      }
+      if number > last {
+        try AccountStoreError.translating { () throws(SQLiteError) in try announcements.advance(to: number) }
       }
       return outcomes
     }

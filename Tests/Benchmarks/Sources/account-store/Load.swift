@@ -23,7 +23,9 @@ struct Load: Sendable {
         let outcomes = try await store.settle(settlements(first), at: time(first))
         // What the consumer before this batch has published.
         try await store.forget(announcements: numbers)
-        numbers = outcomes.flatMap { if case .applied(let numbers) = $0 { numbers } else { [] } }
+        numbers = outcomes.reduce(into: []) { numbers, outcome in
+          if case .applied(let announced) = outcome { numbers += announced }
+        }
       }
       let repeated = try await measure("repeated  ") { first in
         _ = try await store.settle(settlements(first), at: time(first))
