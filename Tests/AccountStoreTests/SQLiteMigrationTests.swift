@@ -16,7 +16,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       SQLiteMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "3be221881df2057cdf8c37f283db08c357eb4b452d60604237a069bbfc1ed2f1",
+        "d0ccb97ffffdae8dae629ef28c1d7b5e1407b52e438ec31198ea9facffa89b31",
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
       ])
   }
