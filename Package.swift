@@ -89,6 +89,8 @@ let package = Package(
     // Programs
     program(
       "siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
+    program("siwa-email-relay", ["AccountServices"]),
+    program("siwa-data-eraser", ["AccountServices"]),
     program(
       "siwa",
       [

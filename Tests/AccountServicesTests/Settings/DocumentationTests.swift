@@ -15,6 +15,8 @@ import Testing
     let example = String(decoding: try Repository.bytes("deploy/siwa.yaml"), as: UTF8.self)
     for file in ["fullchain.pem", "key.pem", "rehearsal-ca.pem"] { _ = directory.write(file, "") }
     _ = directory.write("kafka-password", "secret")
+    _ = directory.write("newsletter-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    _ = directory.write("email-relay-token", "a-token-of-more-than-thirty-two-characters")
     _ = directory.write("master-key", String(repeating: "A", count: 43) + "\n")
     let lines = example.split(separator: "\n", omittingEmptySubsequences: false).map(change)
     let text = lines.joined(separator: "\n").split(separator: "tls/", omittingEmptySubsequences: false).joined()

@@ -1,5 +1,5 @@
 import AccountEvents
-import EventLoop
+package import EventLoop
 import HTTPClient
 package import Kafka
 package import Telemetry

@@ -5,5 +5,7 @@ extension ConfigurationSchema {
   /// All settings of all programs of the house.
   package static let siwa = ConfigurationSchema(prefix: "SIWA", defaultFile: "/etc/siwa/siwa.yaml")
     .adding("siwa-ingress", IngressConfiguration.self)
+    .adding(DataEraserProgram.program, ConsumerConfiguration<DataEraserProgram>.self)
+    .adding(EmailRelayProgram.program, ConsumerConfiguration<EmailRelayProgram>.self)
     .adding("siwa store", StoreSettings.self)
 }

@@ -1,6 +1,6 @@
 public import AccountStore
 public import Configuration
-import EventLoop
+public import EventLoop
 import Glibc
 
 /// A program around a consumer: it reads the configuration, joins the group, and serves until a signal comes.

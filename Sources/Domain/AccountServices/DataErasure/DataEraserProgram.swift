@@ -1,0 +1,32 @@
+import AccountEvents
+package import AccountStore
+import EventLoop
+import Kafka
+import Telemetry
+
+/// `siwa-data-eraser`: erases people from what the operator declared.
+package enum DataEraserProgram: ConsumerProgram {
+  package static let program = "siwa-data-eraser"
+  package static var consumer: ConsumerName { .dataEraser }
+  package static let summary = "Erases a person from every place that the operator declared, and proves each."
+  package static let administrationPort: UInt16 = 9445
+
+  @Loop
+  package static func makeConsumer(
+    _ own: ErasureSettings, in surroundings: ConsumerSurroundings
+  ) async throws -> EventConsumer {
+    let targets = try own.makeTargets(kafka: surroundings.kafka, logger: surroundings.logger)
+    for (name, target) in targets {
+      do throws(ErasureFailure) {
+        try await target.check()
+      } catch {
+        // It may be there when it is needed; a person who waits for an erasure must not be the first to find out.
+        surroundings.logger.error(
+          "an erasure target could not be used now", ["erasure.target": .string(name), "cause": .describing(error)])
+      }
+    }
+    let erasures = Erasures(
+      targets, store: surroundings.store, registry: surroundings.registry, logger: surroundings.logger, now: { .now })
+    return DataEraser(own.policies, erasures, store: surroundings.store, now: { .now }).consumer
+  }
+}
