@@ -1,6 +1,6 @@
 public import AccountStore
 public import Configuration
-public import EventLoop
+import EventLoop
 import Glibc
 
 /// A program around a consumer: it reads the configuration, joins the group, and serves until a signal comes.
@@ -22,7 +22,7 @@ public protocol ConsumerProgram: Sendable {
   static var administrationPort: UInt16 { get }
 
   /// Makes the consumer, once, before anything is read.
-  @Loop static func makeConsumer(_ own: Own, in surroundings: ConsumerSurroundings) async throws -> EventConsumer
+  static func makeConsumer(_ own: Own, in surroundings: ConsumerSurroundings) async throws -> EventConsumer
 }
 
 extension ConsumerProgram {
