@@ -104,8 +104,10 @@ package final class AcceptedEvents {
     flushSoon()
   }
 
-  /// Ends it. What is inserted afterwards is not written down.
+  /// Ends it. What is inserted afterwards is not written down. Closing again does nothing: the descriptor's number may be
+  /// another file's by then.
   package func close() async {
+    guard !isClosed else { return }
     isClosed = true
     flusher.invalidate()
     await flush()
