@@ -29,6 +29,39 @@ import Testing
     }
   }
 
+  @Test func rowsComeWithTheirExecution() async throws {
+    let pool = try await TestPool.fresh().pool
+    try await pool.withConnection { connection in
+      var batch = Batch()
+      batch.append("SELECT generate_series(1, $1)", Int64(2))
+      batch.append("SELECT 1 WHERE false")
+      batch.append("SELECT generate_series(1, $1)", Int64(3))
+      var rows: [[Int64]] = []
+      let counts = try await connection.run(batch) { execution, row throws(PostgreSQLError) in
+        rows.append([Int64(execution), try row.value(0)])
+      }
+      #expect(rows == [[0, 1], [0, 2], [2, 1], [2, 2], [2, 3]] && counts == [2, 0, 3])
+    }
+  }
+
+  @Test func anArrayIsOneParameter() async throws {
+    let pool = try await TestPool.fresh().pool
+    try await pool.withConnection { connection in
+      let found = try await connection.query(
+        "SELECT * FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY", PostgreSQLArray([1, -2, Int64.max]),
+        PostgreSQLArray(["", "ä{\"", "NULL"]), PostgreSQLArray([[], [0], [1, 0xff]] as [[UInt8]]),
+        PostgreSQLArray([true, false, true]), PostgreSQLArray([nil, "b", nil] as [String?]), limit: .many
+      ) { row throws(PostgreSQLError) in
+        let left = "\(try row.value(0, as: Int64.self)) \(try row.value(1, as: String.self))"
+        let right = "\(try row.value(2, as: [UInt8].self)) \(try row.value(3, as: Bool.self))"
+        return "\(left) \(right) \(try row.value(4, as: String?.self) ?? "-") \(try row.value(5, as: Int64.self))"
+      }
+      #expect(found == ["1  [] true - 1", "-2 ä{\" [0] false b 2", "9223372036854775807 NULL [1, 255] true - 3"])
+      let none = try await connection.execute("SELECT unnest($1)", PostgreSQLArray([] as [Int64]))
+      #expect(none == 0)
+    }
+  }
+
   @Test func theFirstFailureEndsTheBatchAndSaysWhichItWas() async throws {
     let pool = try await TestPool.fresh().pool
     try await pool.withConnection { connection in

@@ -9,7 +9,7 @@ public struct Batch: Sendable {
   public var count: Int { executions.count }
 
   /// Adds an execution of the statement with these values, in the order of its parameters `$1`, `$2`….
-  public mutating func append<each Value: PostgreSQLValue>(_ sql: StaticString, _ values: repeat each Value) {
+  public mutating func append<each Value: PostgreSQLParameter>(_ sql: StaticString, _ values: repeat each Value) {
     executions.append(Execution(sql, repeat each values))
   }
 }
@@ -55,7 +55,7 @@ struct Execution: Sendable {
   let statement: Statement
   let parameters: Parameters
 
-  init<each Value: PostgreSQLValue>(_ sql: StaticString, _ values: repeat each Value) {
+  init<each Value: PostgreSQLParameter>(_ sql: StaticString, _ values: repeat each Value) {
     var types: [UInt32] = []
     var parameters = Parameters()
     for value in repeat each values {

@@ -21,7 +21,7 @@ extension Connection {
 
   /// Executes all, preparing on the way what is not yet, and beginning the transaction that is to be begun.
   func perform(
-    _ executions: [Execution], isNumbered: Bool = false, row: (borrowing Row) throws(PostgreSQLError) -> Void
+    _ executions: [Execution], isNumbered: Bool = false, row: (Int, borrowing Row) throws(PostgreSQLError) -> Void
   ) async throws(PostgreSQLError) -> [Int] {
     var steps: [Step] = []
     if let transaction, !transaction.hasBegun { steps.append(.command(transaction.beginning)) }
@@ -58,7 +58,7 @@ extension Connection {
   @discardableResult
   func exchange(
     _ steps: [Step], isFinal: Bool = false,
-    row: (borrowing Row) throws(PostgreSQLError) -> Void = { _ throws(PostgreSQLError) in }
+    row: (Int, borrowing Row) throws(PostgreSQLError) -> Void = { _, _ throws(PostgreSQLError) in }
   ) async throws(PostgreSQLError) -> Answer {
     try await alone(isFinal: isFinal) { (answer) async throws(PostgreSQLError) in
       for step in steps { try send(step) }
@@ -159,14 +159,16 @@ extension Connection {
   }
 
   private func read(
-    _ step: Step, into answer: inout Answer, _ row: (borrowing Row) throws(PostgreSQLError) -> Void
+    _ step: Step, into answer: inout Answer, _ row: (Int, borrowing Row) throws(PostgreSQLError) -> Void
   ) async throws(PostgreSQLError) {
     if case .execute = step { try link.readRowsOneByOne() }
     while let result = try await link.next() {
       switch result.status {
       case PGRES_SINGLE_TUPLE:
         guard answer.failure == nil else { continue }
-        do throws(PostgreSQLError) { try row(unsafe Row(result: result.handle)) } catch { answer.failure = error }
+        do throws(PostgreSQLError) { try row(answer.counts.count, unsafe Row(result: result.handle)) } catch {
+          answer.failure = error
+        }
       case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
         switch step {
         case .command:

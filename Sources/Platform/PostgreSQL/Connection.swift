@@ -62,22 +62,22 @@ public final class Connection {
 
   /// Executes the statement, and returns how many rows it has inserted, changed or deleted, or would have returned.
   @discardableResult
-  public func execute<each Value: PostgreSQLValue>(
+  public func execute<each Value: PostgreSQLParameter>(
     _ sql: StaticString, _ values: repeat each Value
   ) async throws(PostgreSQLError) -> Int {
-    try await perform([Execution(sql, repeat each values)]) { _ throws(PostgreSQLError) in }[0]
+    try await perform([Execution(sql, repeat each values)]) { _, _ throws(PostgreSQLError) in }[0]
   }
 
   /// Executes the statement, and calls `body` with each row as it comes: no more than one of them is in memory.
   ///
   /// Throws `.tooLarge` where there are more than `limit` allows, or what `body` throws. The statement has run all the
   /// same; its other rows are read and forgotten.
-  public func forEach<each Value: PostgreSQLValue>(
+  public func forEach<each Value: PostgreSQLParameter>(
     _ sql: StaticString, _ values: repeat each Value, limit: ResultLimit,
     row body: (borrowing Row) throws(PostgreSQLError) -> Void
   ) async throws(PostgreSQLError) {
     var (rows, bytes) = (0, 0)
-    _ = try await perform([Execution(sql, repeat each values)]) { row throws(PostgreSQLError) in
+    _ = try await perform([Execution(sql, repeat each values)]) { _, row throws(PostgreSQLError) in
       rows += 1
       bytes += row.size
       guard rows <= limit.rows, bytes <= limit.bytes else {
@@ -88,7 +88,7 @@ public final class Connection {
   }
 
   /// Executes the statement, and returns what `body` makes of each row. Throws as `forEach` does.
-  public func query<each Value: PostgreSQLValue, Element>(
+  public func query<each Value: PostgreSQLParameter, Element>(
     _ sql: StaticString, _ values: repeat each Value, limit: ResultLimit,
     row body: (borrowing Row) throws(PostgreSQLError) -> Element
   ) async throws(PostgreSQLError) -> [Element] {
@@ -100,11 +100,11 @@ public final class Connection {
   }
 
   /// Executes the statement to its end, and returns what `body` makes of the first row; nil where there is none.
-  public func first<each Value: PostgreSQLValue, Element>(
+  public func first<each Value: PostgreSQLParameter, Element>(
     _ sql: StaticString, _ values: repeat each Value, row body: (borrowing Row) throws(PostgreSQLError) -> Element
   ) async throws(PostgreSQLError) -> Element? {
     var first: Element?
-    _ = try await perform([Execution(sql, repeat each values)]) { row throws(PostgreSQLError) in
+    _ = try await perform([Execution(sql, repeat each values)]) { _, row throws(PostgreSQLError) in
       if first == nil { first = try body(row) }
     }
     return first
@@ -117,14 +117,24 @@ public final class Connection {
   /// then.
   public func run(_ batch: Batch) async throws(PostgreSQLError) -> [Int] {
     if batch.executions.isEmpty { return [] }
-    return try await perform(batch.executions, isNumbered: true) { _ throws(PostgreSQLError) in }
+    return try await perform(batch.executions, isNumbered: true) { _, _ throws(PostgreSQLError) in }
+  }
+
+  /// Executes all of the batch as the other does, and calls `body` with each row of each execution as it comes, and with
+  /// the execution's index.
+  @discardableResult
+  public func run(
+    _ batch: Batch, row body: (Int, borrowing Row) throws(PostgreSQLError) -> Void
+  ) async throws(PostgreSQLError) -> [Int] {
+    if batch.executions.isEmpty { return [] }
+    return try await perform(batch.executions, isNumbered: true, row: body)
   }
 
   /// Executes a statement that an operator wrote, and returns how many rows it has concerned. Its values are texts, bound
   /// to `$1`, `$2`…, of which it must have exactly as many; to another type it has to cast them (`$1::text::uuid`).
   @discardableResult
   public func execute(unescaped sql: String, _ values: [String]) async throws(PostgreSQLError) -> Int {
-    try await perform([Execution(unescaped: sql, values)]) { _ throws(PostgreSQLError) in }[0]
+    try await perform([Execution(unescaped: sql, values)]) { _, _ throws(PostgreSQLError) in }[0]
   }
 
   /// Executes a statement that an operator wrote to its end, and returns what `body` makes of the first row.
@@ -132,7 +142,7 @@ public final class Connection {
     unescaped sql: String, _ values: [String], row body: (borrowing Row) throws(PostgreSQLError) -> Element
   ) async throws(PostgreSQLError) -> Element? {
     var first: Element?
-    _ = try await perform([Execution(unescaped: sql, values)]) { row throws(PostgreSQLError) in
+    _ = try await perform([Execution(unescaped: sql, values)]) { _, row throws(PostgreSQLError) in
       if first == nil { first = try body(row) }
     }
     return first

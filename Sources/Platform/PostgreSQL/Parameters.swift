@@ -32,4 +32,30 @@ public struct Parameters: Sendable {
 
   /// Appends NULL.
   public mutating func appendNull() { lengths.append(-1) }
+
+  /// Appends an array, as PostgreSQL sends one: how many dimensions, whether NULL is in it, the type of its elements; for
+  /// each dimension how many there are and the first one's index; each element behind its length.
+  mutating func append(_ elements: Parameters, of type: ParameterType) {
+    let start = bytes.count
+    bytes.reserveCapacity(start + 20 + elements.bytes.count + 4 * elements.lengths.count)
+    appendWord(elements.lengths.isEmpty ? 0 : 1)
+    appendWord(elements.lengths.contains(-1) ? 1 : 0)
+    appendWord(Int32(bitPattern: type.rawValue))
+    if !elements.lengths.isEmpty {
+      appendWord(Int32(clamping: elements.lengths.count))
+      appendWord(1)
+    }
+    var next = 0
+    for length in elements.lengths {
+      appendWord(length)
+      guard length > 0 else { continue }
+      bytes.append(contentsOf: elements.bytes[next..<next + Int(length)])
+      next += Int(length)
+    }
+    lengths.append(Int32(clamping: bytes.count - start))
+  }
+
+  private mutating func appendWord(_ word: Int32) {
+    unsafe Swift.withUnsafeBytes(of: word.bigEndian) { unsafe bytes.append(contentsOf: $0) }
+  }
 }

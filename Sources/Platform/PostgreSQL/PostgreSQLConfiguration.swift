@@ -55,8 +55,9 @@ public struct PostgreSQLConfiguration: Sendable {
     (self.defaultIsolation, self.transactionAttempts) = (defaultIsolation, transactionAttempts)
   }
 
-  /// The settings of `connectionInfo` that say where a database is; nil where libpq cannot read it.
-  private static func place(in connectionInfo: String) -> String? {
+  /// The settings of `connectionInfo` that say where a database is, without users and passwords; nil where libpq cannot
+  /// read it.
+  public static func place(in connectionInfo: String) -> String? {
     // At a NUL, C would stop reading.
     guard !connectionInfo.utf8.contains(0), let options = unsafe PQconninfoParse(connectionInfo, nil) else {
       return nil

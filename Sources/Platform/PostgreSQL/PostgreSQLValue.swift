@@ -1,29 +1,13 @@
 import CLibpq
 
-/// What a column can hold and a parameter can be bound to: `Int64` (`bigint`), `String` (`text`), `[UInt8]` (`bytea`),
+/// What a column can hold, and a parameter can be bound to: `Int64` (`bigint`), `String` (`text`), `[UInt8]` (`bytea`),
 /// `Bool` (`boolean`), and each of them or NULL.
 ///
 /// A parameter has exactly that type in its statement, and one of another type is written as a conversion there:
 /// `$1::jsonb`, `$2::uuid`. A type of the domain becomes a value by being one of these underneath.
-public protocol PostgreSQLValue {
-  /// The type of a parameter of this kind.
-  static var parameterType: ParameterType { get }
-  /// Binds the value.
-  func bind(to parameters: inout Parameters)
+public protocol PostgreSQLValue: PostgreSQLParameter {
   /// Reads a value of exactly this kind: no text is taken for a number.
   init(reading column: borrowing Column) throws(PostgreSQLError)
-}
-
-/// The types that a parameter can have.
-public enum ParameterType: UInt32, Sendable {
-  /// `boolean`
-  case bool = 16
-  /// `bytea`
-  case bytes = 17
-  /// `bigint`
-  case integer = 20
-  /// `text`
-  case text = 25
 }
 
 extension Int64: PostgreSQLValue {
@@ -44,11 +28,14 @@ extension String: PostgreSQLValue {
   public init(reading column: borrowing Column) throws(PostgreSQLError) { self = try column.text() }
 }
 
-extension [UInt8]: PostgreSQLValue {
+extension [UInt8]: PostgreSQLParameter {
   /// `bytea`
   public static var parameterType: ParameterType { .bytes }
   /// Binds bytes.
   public func bind(to parameters: inout Parameters) { parameters.append(self) }
+}
+
+extension [UInt8]: PostgreSQLValue {
   /// Reads bytes.
   public init(reading column: borrowing Column) throws(PostgreSQLError) { self = try column.bytes() }
 }
@@ -62,7 +49,7 @@ extension Bool: PostgreSQLValue {
   public init(reading column: borrowing Column) throws(PostgreSQLError) { self = try column.bool() }
 }
 
-extension Optional: PostgreSQLValue where Wrapped: PostgreSQLValue {
+extension Optional: PostgreSQLParameter where Wrapped: PostgreSQLParameter {
   /// The type of what may be there.
   public static var parameterType: ParameterType { Wrapped.parameterType }
 
@@ -70,7 +57,9 @@ extension Optional: PostgreSQLValue where Wrapped: PostgreSQLValue {
   public func bind(to parameters: inout Parameters) {
     if let self { self.bind(to: &parameters) } else { parameters.appendNull() }
   }
+}
 
+extension Optional: PostgreSQLValue where Wrapped: PostgreSQLValue {
   /// Reads a value, or NULL.
   public init(reading column: borrowing Column) throws(PostgreSQLError) {
     self = column.isNull ? nil : try Wrapped(reading: column)
