@@ -16,6 +16,9 @@ package enum Supersession: String, Sendable, Hashable, CaseIterable {
   case newerSignIn = "newer-sign-in"
   /// The account was erased since it happened.
   case erased
+
+  /// What the ledger says of the event then.
+  var outcome: String { "superseded:\(rawValue)" }
 }
 
 /// What became of a settlement.

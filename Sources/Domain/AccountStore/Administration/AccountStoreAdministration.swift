@@ -71,4 +71,7 @@ package struct StoreReport: Sendable, Equatable {
 
   /// Nothing found yet.
   package init() {}
+
+  /// Adds what is wrong.
+  mutating func note(_ finding: String) { if findings.count < 100 { findings.append(finding) } }
 }

@@ -68,10 +68,9 @@ final class SQLiteAccounts {
   /// The account's data key, with a row for the account where there was none.
   func makeDataKey(of account: Account, _ hash: AccountHash) throws(AccountStoreError) -> AES256GCM {
     if let key = try dataKey(of: hash) { return key }
-    let (cipher, wrapped) = try keys.makeDataKey(of: hash)
-    let subject = try cipher.seal(Array(account.subject.text.utf8), for: .subject(of: hash))
+    let (cipher, row) = try keys.makeDataKey(of: account, hash)
     try AccountStoreError.translating { () throws(SQLiteError) in
-      try insertion.run(hash.bytes, account.team.text, subject, keys.master.id, wrapped)
+      try insertion.run(hash.bytes, row.team, row.subject, row.masterKeyID, row.dataKey)
     }
     return cipher
   }
@@ -85,7 +84,7 @@ final class SQLiteAccounts {
       try signIn.run(hash.bytes, time.milliseconds)
     }
     for token in tokens {
-      let value = try key.seal(Array(token.value.text.utf8), for: .token(of: hash, token.kind, token.client))
+      let value = try SealedToken.seal(token, of: hash, with: key)
       try AccountStoreError.translating { () throws(SQLiteError) in
         try tokenInsertion.run(
           hash.bytes, keys.fingerprint(of: token.value), token.kind.rawValue, token.client.text, time.milliseconds,
@@ -97,22 +96,16 @@ final class SQLiteAccounts {
   /// The account's tokens, oldest first.
   func tokens(of hash: AccountHash) throws(AccountStoreError) -> [StoredToken] {
     guard let key = try dataKey(of: hash) else { return [] }
-    var rows: [(kind: NewToken.Kind, client: ClientID, time: Timestamp, value: [UInt8])] = []
+    var rows: [SealedToken] = []
     try AccountStoreError.translating { () throws(SQLiteError) in
       try tokenReading.forEach(hash.bytes) { row throws(SQLiteError) in
         guard let client = ClientID(try row.value(1)) else { throw .malformed("a token's client") }
-        rows.append((try row.choice(0), client, try row.time(2), try row.value(3)))
+        rows.append(
+          SealedToken(kind: try row.choice(0), client: client, issuedAt: try row.time(2), value: try row.value(3)))
       }
     }
     var tokens: [StoredToken] = []
-    for row in rows {
-      let text = try key.open(row.value, from: .token(of: hash, row.kind, row.client))
-      guard let value = String(validating: text, as: UTF8.self).flatMap(SecretToken.init) else {
-        throw AccountStoreError(.damaged, "a token: not of the form in which it was written")
-      }
-      tokens.append(
-        StoredToken(NewToken(kind: row.kind, client: row.client, value: value), issuedAt: row.time))
-    }
+    for row in rows { tokens.append(try row.opened(of: hash, with: key)) }
     return tokens
   }
 

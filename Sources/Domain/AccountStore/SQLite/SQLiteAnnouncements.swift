@@ -2,26 +2,8 @@ import AccountEvents
 import Cryptography
 import SQLite
 
-/// What was decided and is still to be said on Kafka. Each record is sealed as a whole: its key is a person's name.
+/// What was decided and is still to be said on Kafka.
 final class SQLiteAnnouncements {
-  /// A row, as it is sealed.
-  struct Sealed {
-    let number: Int64
-    let consumer: ConsumerName
-    let partition: Int32
-    let topic: Topic
-    let record: [UInt8]
-
-    /// Reads a row: number, consumer, partition, topic, record.
-    init(reading row: borrowing Row) throws(SQLiteError) {
-      guard let consumer = ConsumerName(try row.value(1)),
-        let partition = Int32(exactly: try row.value(2, as: Int64.self))
-      else { throw .malformed("an announcement") }
-      (number, self.consumer, self.partition) = (try row.value(0), consumer, partition)
-      (topic, record) = (Topic(name: try row.value(3)), try row.value(4))
-    }
-  }
-
   private let key: AES256GCM
   private let last: Statement
   private let advance: Statement
@@ -63,10 +45,9 @@ final class SQLiteAnnouncements {
   func insert(
     _ announcement: Announcement, number: Int64, of consumer: ConsumerName, partition: Int32
   ) throws(AccountStoreError) {
-    let record = try key.seal(
-      announcement.packed, for: .announcement(number, of: consumer, partition, announcement.topic))
+    let row = try SealedAnnouncement(announcement, number: number, of: consumer, partition: partition, with: key)
     try AccountStoreError.translating { () throws(SQLiteError) in
-      try insertion.run(number, consumer.text, Int64(partition), announcement.topic.name, record)
+      try insertion.run(number, consumer.text, Int64(partition), row.topic.name, row.record)
     }
   }
 
@@ -75,9 +56,9 @@ final class SQLiteAnnouncements {
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) throws(AccountStoreError) -> [NumberedAnnouncement] {
     let rows = try AccountStoreError.translating { () throws(SQLiteError) in
-      var rows: [Sealed] = []
+      var rows: [SealedAnnouncement] = []
       try reading.forEach(consumer.text, Int64(partition), Int64(limit)) { row throws(SQLiteError) in
-        rows.append(try Sealed(reading: row))
+        rows.append(try SealedAnnouncement(reading: row))
       }
       return rows
     }
@@ -87,26 +68,30 @@ final class SQLiteAnnouncements {
   }
 
   /// Those of all consumers behind a number.
-  func rows(after number: Int64, limit: Int) throws(AccountStoreError) -> [Sealed] {
+  func rows(after number: Int64, limit: Int) throws(AccountStoreError) -> [SealedAnnouncement] {
     try AccountStoreError.translating { () throws(SQLiteError) in
-      var rows: [Sealed] = []
+      var rows: [SealedAnnouncement] = []
       try readingAll.forEach(number, Int64(limit)) { row throws(SQLiteError) in
-        rows.append(try Sealed(reading: row))
+        rows.append(try SealedAnnouncement(reading: row))
       }
       return rows
     }
   }
 
   /// Opens one.
-  func open(_ row: Sealed) throws(AccountStoreError) -> Announcement {
-    let packed = try key.open(
-      row.record, from: .announcement(row.number, of: row.consumer, row.partition, row.topic))
-    guard let announcement = Announcement(packed: packed, topic: row.topic) else {
-      throw AccountStoreError(.damaged, "announcement \(row.number): not of the form in which it was written")
-    }
-    return announcement
-  }
+  func open(_ row: SealedAnnouncement) throws(AccountStoreError) -> Announcement { try row.opened(with: key) }
 
   /// Forgets one.
   func remove(_ number: Int64) throws(SQLiteError) { try removal.run(number) }
+}
+
+extension SealedAnnouncement {
+  /// Reads a row: number, consumer, partition, topic, record.
+  fileprivate init(reading row: borrowing Row) throws(SQLiteError) {
+    let read = SealedAnnouncement(
+      number: try row.value(0), consumer: try row.value(1), partition: try row.value(2), topic: try row.value(3),
+      record: try row.value(4))
+    guard let read else { throw .malformed("an announcement") }
+    self = read
+  }
 }

@@ -5,7 +5,7 @@ import SQLite
 final class SQLiteRelays {
   /// A row, before its address is opened.
   private struct Found {
-    var state: (status: RelayState.Status, since: Timestamp, isPrivate: Bool, address: [UInt8]?)?
+    var relay: SealedRelay?
     var signedInAt: Timestamp?
     var erasedAt: Timestamp?
   }
@@ -35,11 +35,10 @@ final class SQLiteRelays {
   /// Writes down what Apple said.
   func set(_ state: RelayState, of account: Account, _ hash: AccountHash) throws(AccountStoreError) {
     let key = try accounts.makeDataKey(of: account, hash)
-    var address: [UInt8]?
-    if let text = state.address?.text { address = try key.seal(Array(text.utf8), for: .address(of: hash)) }
+    let row = try SealedRelay(state, of: hash, with: key)
     try AccountStoreError.translating { () throws(SQLiteError) in
       try writing.run(
-        hash.bytes, state.status.rawValue, state.since.milliseconds, state.isPrivate ? 1 as Int64 : 0, address)
+        hash.bytes, row.status.rawValue, row.since.milliseconds, row.isPrivate ? 1 as Int64 : 0, row.address)
     }
   }
 
@@ -52,34 +51,14 @@ final class SQLiteRelays {
       try reading.first(hash.bytes) { row throws(SQLiteError) in
         var found = Found(signedInAt: try row.timeIfPresent(4), erasedAt: try row.timeIfPresent(5))
         if try row.value(0, as: String?.self) != nil {
-          found.state = (
-            try row.choice(0), try row.time(1), try row.value(2, as: Int64.self) == 1, try row.value(3)
-          )
+          found.relay = SealedRelay(
+            status: try row.choice(0), since: try row.time(1), isPrivate: try row.value(2, as: Int64.self) == 1,
+            address: try row.value(3))
         }
         return found
       }
     }
-    if let state = found?.state {
-      return .known(
-        RelayState(
-          status: state.status, address: try open(state.address, of: hash), isPrivate: state.isPrivate,
-          since: state.since))
-    }
-    guard let found, let erasedAt = found.erasedAt else { return .unknown }
-    if let signedInAt = found.signedInAt, signedInAt > erasedAt { return .unknown }
-    return .erased(since: erasedAt)
-  }
-
-  private func open(_ address: [UInt8]?, of hash: AccountHash) throws(AccountStoreError) -> RelayAddress? {
-    guard let address else { return nil }
-    // The schema sees to the row of the account.
-    guard let key = try accounts.dataKey(of: hash) else {
-      throw AccountStoreError(.damaged, "an address without its account")
-    }
-    let text = try key.open(address, from: .address(of: hash))
-    guard let address = String(validating: text, as: UTF8.self).flatMap(RelayAddress.init) else {
-      throw AccountStoreError(.damaged, "an address: not of the form in which it was written")
-    }
-    return address
+    let state = try found?.relay?.opened(of: hash) { () throws(AccountStoreError) in try accounts.dataKey(of: hash) }
+    return RelayKnowledge(state, signedInAt: found?.signedInAt, erasedAt: found?.erasedAt)
   }
 }

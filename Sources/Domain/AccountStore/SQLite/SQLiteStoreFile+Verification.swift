@@ -42,9 +42,9 @@ extension SQLiteStoreFile {
     }
     var last: [UInt8] = []
     while true {
-      var rows: [AccountRow] = []
+      var rows: [SealedAccount] = []
       try AccountStoreError.translating { () throws(SQLiteError) in
-        try next.forEach(last) { row throws(SQLiteError) in rows.append(try AccountRow(reading: row)) }
+        try next.forEach(last) { row throws(SQLiteError) in rows.append(try SealedAccount(reading: row)) }
       }
       progress(StoreProgress(.opening, done: report.accounts, total: max(total, report.accounts)))
       guard let end = rows.last else { return }
@@ -57,12 +57,8 @@ extension SQLiteStoreFile {
   }
 
   /// Opens all that is sealed of an account.
-  private func open(_ row: AccountRow) throws(AccountStoreError) {
-    let key = try keys.dataKey(of: row.hash, row.dataKey, masterKeyID: row.masterKeyID)
-    let text = try key.open(row.subject, from: .subject(of: row.hash))
-    guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
-      let team = TeamID(row.team), keys.hash(of: Account(team: team, subject: subject)) == row.hash
-    else { throw AccountStoreError(.damaged, "the row belongs to another account") }
+  private func open(_ row: SealedAccount) throws(AccountStoreError) {
+    _ = try row.open(with: keys)
     _ = try accounts.tokens(of: row.hash)
     _ = try relays.knowledge(of: row.hash)
   }
@@ -87,22 +83,12 @@ extension SQLiteStoreFile {
   }
 }
 
-/// A row of `account`, as it is sealed.
-private struct AccountRow {
-  let hash: AccountHash
-  let team: String
-  let subject: [UInt8]
-  let dataKey: [UInt8]
-  let masterKeyID: String
-
-  init(reading row: borrowing Row) throws(SQLiteError) {
+extension SealedAccount {
+  /// Reads a row: hash, team, subject, data key, the master key's id.
+  fileprivate init(reading row: borrowing Row) throws(SQLiteError) {
     guard let hash = AccountHash(try row.value(0, as: [UInt8].self)) else { throw .malformed("an account's hash") }
-    self.hash = hash
-    (team, subject) = (try row.value(1), try row.value(2))
-    (dataKey, masterKeyID) = (try row.value(3), try row.value(4))
+    self.init(
+      hash: hash, team: try row.value(1), subject: try row.value(2), dataKey: try row.value(3),
+      masterKeyID: try row.value(4))
   }
-}
-
-extension StoreReport {
-  fileprivate mutating func note(_ finding: String) { if findings.count < 100 { findings.append(finding) } }
 }

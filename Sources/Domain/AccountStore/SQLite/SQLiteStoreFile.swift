@@ -71,7 +71,7 @@ final class SQLiteStoreFile {
         }
         var outcome = settlement.outcome
         if case .superseded(let cause) = standing {
-          outcome = "superseded:\(cause.rawValue)"
+          outcome = cause.outcome
           outcomes.append(.superseded(cause))
         } else {
           for change in settlement.changes {

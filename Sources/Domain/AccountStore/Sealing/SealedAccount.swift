@@ -1,0 +1,36 @@
+import AccountEvents
+import Cryptography
+
+/// An account as it is kept.
+struct SealedAccount {
+  let hash: AccountHash
+  let team: String
+  let subject: [UInt8]
+  let dataKey: [UInt8]
+  let masterKeyID: String
+
+  /// Opens its data key and its name, which must be the one that its hash stands for.
+  func open(with keys: StoreKeys) throws(AccountStoreError) -> AES256GCM {
+    let key = try keys.dataKey(of: hash, dataKey, masterKeyID: masterKeyID)
+    let text = try key.open(subject, from: .subject(of: hash))
+    guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
+      let team = TeamID(team), keys.hash(of: Account(team: team, subject: subject)) == hash
+    else { throw AccountStoreError(.damaged, "the row belongs to another account") }
+    return key
+  }
+}
+
+extension StoreKeys {
+  /// A new data key for an account, and the row that keeps it.
+  func makeDataKey(
+    of account: Account, _ hash: AccountHash
+  ) throws(AccountStoreError) -> (cipher: AES256GCM, row: SealedAccount) {
+    let (cipher, wrapped) = try makeDataKey(of: hash)
+    let subject = try cipher.seal(Array(account.subject.text.utf8), for: .subject(of: hash))
+    return (
+      cipher,
+      SealedAccount(
+        hash: hash, team: account.team.text, subject: subject, dataKey: wrapped, masterKeyID: master.id)
+    )
+  }
+}
