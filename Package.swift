@@ -76,7 +76,7 @@ let package = Package(
       "Domain", "AppleID", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "JSON", "Telemetry"]),
     room(
       "Domain", "AccountStore",
-      ["AccountEvents", "Configuration", "Cryptography", "EventLoop", "SQLite"]),
+      ["AccountEvents", "Configuration", "Cryptography", "EventLoop", "PostgreSQL", "SQLite"]),
     room(
       "Domain", "AccountServices",
       [
@@ -109,8 +109,8 @@ let package = Package(
     tests(
       "AccountStoreTests",
       [
-        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "SQLite", "TestSupport",
-        "durable-writer",
+        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "PostgreSQL", "SQLite",
+        "TestSupport", "durable-writer",
       ]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(

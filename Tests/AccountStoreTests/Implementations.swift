@@ -10,15 +10,22 @@ struct Implementation: Sendable, CustomTestStringConvertible {
   /// Makes a new, empty store.
   let prepare: @Loop @Sendable () async throws -> PreparedStore
 
-  /// All of them: each test of the contract runs against each.
-  static let all: [Implementation] = [
-    Implementation(testDescription: "SQLite") {
-      let files = TemporaryDirectory()
-      let key = try newMasterKey()
-      _ = try await SQLiteStoreAdministration(files.path + "/store.sqlite", key).migrate()
-      return PreparedStore { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
-    }
-  ]
+  /// All of them: each test of the contract runs against each. Where there is no PostgreSQL, the skipped suites of its
+  /// own say so.
+  static let all = [sqlite] + (PostgreSQLServer.programs == nil ? [] : [postgresql])
+
+  private static let sqlite = Implementation(testDescription: "SQLite") {
+    let files = TemporaryDirectory()
+    let key = try newMasterKey()
+    _ = try await SQLiteStoreAdministration(files.path + "/store.sqlite", key).migrate()
+    return PreparedStore { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
+  }
+
+  private static let postgresql = Implementation(testDescription: "PostgreSQL") {
+    let rig = try await PostgreSQLRig()
+    await (try await rig.open()).close()
+    return PreparedStore { try await rig.open() }
+  }
 }
 
 /// A store that is gone with this value.

@@ -71,6 +71,15 @@ public final class PostgreSQLServer {
     return end.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
+  /// What PostgreSQL's own backup writes of a database, as text.
+  public func dump(database: String) async throws -> String {
+    let end = try await RunningProgram.finish(
+      path: (Self.programs ?? "") + "/pg_dump",
+      ["host=\(directory) port=\(port) user=postgres dbname=\(database)"])
+    #expect(end.end == .exit(0), "\(end.errors)")
+    return end.output
+  }
+
   /// Kills the server as a power cut would.
   public func kill() { Glibc.kill(identifier, SIGKILL) }
 

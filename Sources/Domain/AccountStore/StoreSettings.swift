@@ -6,8 +6,8 @@ package struct StoreSettings: Configurable {
   package enum Database: Sendable {
     /// A file of SQLite's, for the programs of one host.
     case sqlite(path: String)
-    /// A database of PostgreSQL's, as libpq names it, for the programs of many hosts.
-    case postgresql(Secret)
+    /// A database of PostgreSQL's, as libpq names it, for the programs of many hosts; so many connections of each at most.
+    case postgresql(Secret, connections: Int)
   }
 
   /// The database.
@@ -28,11 +28,14 @@ package struct StoreSettings: Configurable {
     let postgresql = settings.readIfPresent(
       "store.postgresql", .secret,
       "The account store for many hosts: libpq's connection string (postgresql://…). Either this or store.sqlite.")
+    let connections = settings.read(
+      "store.connections", .integer(1...1000), default: 8,
+      "PostgreSQL alone: how many connections each program has at most. The server's max_connections bounds them all.")
     masterKeyFile = settings.read(
       "store.master-key", .file(),
       "The key that tokens and addresses are encrypted under, mode 0600: made by siwa store create-key.")
     database = .sqlite(path: sqlite ?? "")
-    if let postgresql { database = .postgresql(postgresql) }
+    if let postgresql { database = .postgresql(postgresql, connections: connections) }
     if sqlite != nil && postgresql != nil {
       settings.refuse("store.postgresql", "expected only one of this and store.sqlite, found both")
     } else if sqlite == nil && postgresql == nil {
@@ -51,7 +54,8 @@ extension StoreSettings {
   package func open() async throws(AccountStoreError) -> any AccountStore {
     switch database {
     case .sqlite(let path): try await SQLiteAccountStore.open(path, try masterKey())
-    case .postgresql: throw AccountStoreError(.failed, "this version has no store in PostgreSQL yet")
+    case .postgresql(let connectionInfo, let connections):
+      try await PostgreSQLAccountStore.open(connectionInfo.revealed, connections: connections, try masterKey())
     }
   }
 
@@ -59,7 +63,7 @@ extension StoreSettings {
   package func administration() throws(AccountStoreError) -> any AccountStoreAdministration {
     switch database {
     case .sqlite(let path): SQLiteStoreAdministration(path, try masterKey())
-    case .postgresql: throw AccountStoreError(.failed, "this version has no store in PostgreSQL yet")
+    case .postgresql(let connectionInfo, _): PostgreSQLStoreAdministration(connectionInfo.revealed, try masterKey())
     }
   }
 

@@ -10,6 +10,9 @@ struct StoreBackup: Command {
     the command ends. It cannot be read without the master key, which is not in it. What is erased from the store later
     is still in its older backups: keep them no longer than you may.
 
+    A store in PostgreSQL is backed up with PostgreSQL's own means, such as pg_dump --schema=siwa: this command says so,
+    and makes nothing.
+
     To go back to one: stop the programs, put it in the store's place without -wal and -shm files, and start them. What
     was settled after it was made is settled again from Kafka, so let the consumers begin at its time.
 

@@ -31,7 +31,7 @@ import Testing
       return
     }
     let postgresql = try load(["SIWA_STORE_POSTGRESQL": "host=db password=hidden", "SIWA_STORE_MASTER_KEY": key])
-    guard case .postgresql(let text) = postgresql.database else {
+    guard case .postgresql(let text, connections: 8) = postgresql.database else {
       Issue.record("\(postgresql)")
       return
     }

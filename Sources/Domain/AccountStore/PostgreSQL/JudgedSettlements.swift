@@ -1,0 +1,89 @@
+import AccountEvents
+
+/// Settlements of one transaction, judged one after the other: each by what the database had, and by what those before it
+/// have come to. Then the database is asked nothing more, and all is written at once.
+struct JudgedSettlements {
+  /// Which events a fence is for.
+  struct FencePlace: Hashable {
+    let consumer: ConsumerName
+    let hash: AccountHash
+  }
+
+  /// A row of the ledger.
+  struct LedgerRow {
+    let settlement: Settlement
+    let hash: AccountHash
+    let outcome: String
+  }
+
+  private struct Settled: Hashable {
+    let consumer: ConsumerName
+    let event: EventID
+  }
+
+  private(set) var outcomes: [SettledOutcome] = []
+  private(set) var ledger: [LedgerRow] = []
+  private(set) var attempted: [LedgerRow] = []
+  private(set) var accounts: [AccountHash: ChangedAccount] = [:]
+  /// The weightiest event of each severity.
+  private(set) var fences: [FencePlace: [Int: EventReference]] = [:]
+  private(set) var announcements: [SealedAnnouncement] = []
+  private var settled: Set<Settled> = []
+
+  /// Judges `settlements`, of which the database knows `facts`, each at its index; takes numbers from the first of
+  /// `numbers` on, as many as there are announcements at most.
+  init(
+    _ settlements: [(settlement: Settlement, hash: AccountHash)], _ facts: [PostgreSQLFacts], numbers: [Int64],
+    _ keys: StoreKeys
+  ) throws(AccountStoreError) {
+    guard facts.count == settlements.count else { throw AccountStoreError(.damaged, "another number of facts") }
+    var numbers = numbers[...]
+    for ((settlement, hash), facts) in zip(settlements, facts) {
+      let (event, consumer) = (settlement.event, settlement.consumer)
+      var account = accounts[hash] ?? ChangedAccount(hash, facts, keys)
+      var known = facts.event
+      known.isSettled = known.isSettled || settled.contains(Settled(consumer: consumer, event: event.id))
+      known.isOutweighed = known.isOutweighed || isOutweighed(event, hash, for: consumer)
+      known.signedInAt = account.signedInAt
+      known.erasedAt = account.erasure?.fence.at
+      known.isErasureFinal = account.erasure?.fence.isFinal ?? false
+      let standing = known.standing(of: event)
+      if standing == .settled {
+        outcomes.append(.repeated)
+        continue
+      }
+      var outcome = settlement.outcome
+      if case .superseded(let cause) = standing {
+        outcome = cause.outcome
+        outcomes.append(.superseded(cause))
+      } else {
+        for change in settlement.changes { try account.apply(change, event) }
+        accounts[hash] = account
+        // It outweighs whatever fence stood there, or it would not be applied.
+        fences[FencePlace(consumer: consumer, hash: hash), default: [:]][event.weight.severity] = event
+        var taken: [Int64] = []
+        for announcement in settlement.announcements {
+          guard let number = numbers.popFirst() else { throw AccountStoreError(.failed, "numbers are missing") }
+          taken.append(number)
+          announcements.append(
+            try SealedAnnouncement(
+              announcement, number: number, of: consumer, partition: event.origin.partition, with: keys.announcements))
+        }
+        outcomes.append(.applied(announcements: taken))
+      }
+      settled.insert(Settled(consumer: consumer, event: event.id))
+      let row = LedgerRow(settlement: settlement, hash: hash, outcome: outcome)
+      ledger.append(row)
+      if known.attempts > 0 { attempted.append(row) }
+    }
+  }
+
+  /// Whether one of those before makes the event void.
+  private func isOutweighed(_ event: EventReference, _ hash: AccountHash, for consumer: ConsumerName) -> Bool {
+    guard let fences = fences[FencePlace(consumer: consumer, hash: hash)] else { return false }
+    return fences.contains { severity, other in
+      severity >= event.weight.severity
+        && (other.occurredAt, other.weight.tie) >= (event.occurredAt, event.weight.tie)
+    }
+  }
+}

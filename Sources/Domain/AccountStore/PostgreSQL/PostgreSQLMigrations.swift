@@ -1,0 +1,134 @@
+import PostgreSQL
+
+/// The form of the database, as the steps that lead to it. A step that was ever released is never changed: a new form
+/// gets a new step.
+enum PostgreSQLMigrations {
+  /// The steps, in their order: the first makes version 1.
+  static let steps: [StaticString] = [first]
+
+  /// The version that this program reads and writes.
+  static var version: Int64 { Int64(steps.count) }
+
+  /// All times are in milliseconds since 1970. A `hash` stands for an account (HMAC-SHA256 under `hash_key`); what is
+  /// sealed is nonce, ciphertext and tag of AES-256-GCM. A row of `guard` stands for an account that somebody changes:
+  /// whoever does locks it first.
+  private static let first: StaticString = """
+    CREATE TABLE siwa.migration (
+      version bigint PRIMARY KEY,
+      applied_at timestamptz NOT NULL DEFAULT now()
+    );
+
+    CREATE TABLE siwa.store_key (
+      number bigint PRIMARY KEY CHECK (number = 1),
+      master_key_id text NOT NULL,
+      hash_key bytea NOT NULL,
+      announcement_key bytea NOT NULL
+    );
+
+    CREATE TABLE siwa.guard (
+      hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32)
+    );
+
+    CREATE TABLE siwa.account (
+      hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+      team text NOT NULL,
+      subject bytea NOT NULL,
+      master_key_id text NOT NULL,
+      data_key bytea NOT NULL,
+      signed_in_at bigint
+    );
+
+    CREATE TABLE siwa.own_revocation (
+      hash bytea NOT NULL CHECK (octet_length(hash) = 32),
+      client text NOT NULL,
+      at bigint NOT NULL,
+      is_proven boolean NOT NULL,
+      PRIMARY KEY (hash, client)
+    );
+
+    CREATE TABLE siwa.token (
+      number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      hash bytea NOT NULL REFERENCES siwa.account ON DELETE CASCADE,
+      fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
+      kind text NOT NULL CHECK (kind IN ('refresh', 'access')),
+      client text NOT NULL,
+      issued_at bigint NOT NULL,
+      value bytea NOT NULL,
+      UNIQUE (hash, client, kind, fingerprint)
+    );
+
+    CREATE TABLE siwa.relay (
+      hash bytea PRIMARY KEY REFERENCES siwa.account ON DELETE CASCADE,
+      status text NOT NULL CHECK (status IN ('enabled', 'disabled', 'consent-revoked')),
+      since bigint NOT NULL,
+      is_private boolean NOT NULL,
+      address bytea
+    );
+
+    CREATE TABLE siwa.ledger (
+      consumer text NOT NULL,
+      event_id text NOT NULL,
+      hash bytea NOT NULL CHECK (octet_length(hash) = 32),
+      outcome text NOT NULL,
+      at bigint NOT NULL,
+      topic text NOT NULL,
+      partition bigint NOT NULL,
+      "offset" bigint NOT NULL,
+      PRIMARY KEY (consumer, event_id)
+    );
+
+    CREATE TABLE siwa.fence (
+      consumer text NOT NULL,
+      hash bytea NOT NULL CHECK (octet_length(hash) = 32),
+      severity bigint NOT NULL,
+      at bigint NOT NULL,
+      tie bigint NOT NULL,
+      PRIMARY KEY (consumer, hash, severity)
+    );
+
+    CREATE TABLE siwa.erasure (
+      hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+      at bigint NOT NULL,
+      is_final boolean NOT NULL,
+      signed_in_at bigint
+    );
+
+    CREATE TABLE siwa.attempt (
+      consumer text NOT NULL,
+      event_id text NOT NULL,
+      count bigint NOT NULL CHECK (count > 0),
+      first_at bigint NOT NULL,
+      last_at bigint NOT NULL,
+      cause text NOT NULL,
+      PRIMARY KEY (consumer, event_id)
+    );
+
+    CREATE SEQUENCE siwa.announcement_number;
+
+    CREATE TABLE siwa.announcement (
+      number bigint PRIMARY KEY,
+      consumer text NOT NULL,
+      partition bigint NOT NULL,
+      topic text NOT NULL,
+      record bytea NOT NULL
+    );
+
+    CREATE INDEX announcement_by_partition ON siwa.announcement (consumer, partition, number);
+
+    CREATE SEQUENCE siwa.erasure_step_number;
+
+    CREATE TABLE siwa.erasure_step (
+      number bigint NOT NULL DEFAULT nextval('siwa.erasure_step_number'),
+      event_id text NOT NULL,
+      target text NOT NULL,
+      hash bytea NOT NULL CHECK (octet_length(hash) = 32),
+      state text NOT NULL CHECK (state IN ('begun', 'erased', 'retained', 'failed')),
+      before bigint,
+      affected bigint,
+      after bigint,
+      detail text NOT NULL,
+      at bigint NOT NULL,
+      PRIMARY KEY (event_id, target)
+    );
+    """
+}

@@ -1,0 +1,81 @@
+import AccountEvents
+import EventLoop
+import PostgreSQL
+
+/// What an operator does with a store in a database of PostgreSQL's.
+struct PostgreSQLStoreAdministration: AccountStoreAdministration {
+  /// A step may rewrite a large table.
+  private static let statementTimeout = Duration.seconds(24 * 60 * 60)
+
+  let place: String
+  private let connectionInfo: String
+  private let key: MasterKey
+
+  /// The store in the database that `connectionInfo` names.
+  init(_ connectionInfo: String, _ key: MasterKey) {
+    (self.connectionInfo, self.key) = (connectionInfo, key)
+    place = "PostgreSQL " + (PostgreSQLConfiguration.place(in: connectionInfo) ?? "")
+  }
+
+  func migrate() async throws(AccountStoreError) -> StoreMigration {
+    try await with { database throws(AccountStoreError) in
+      let version = try await database.write { connection in
+        // Until the end of the transaction, for all who migrate this database.
+        try await connection.execute("SELECT pg_advisory_xact_lock(hashtext('siwa store migrate'))")
+        let version = try await connection.storeVersion()
+        // Another key would be told of only when it is too late.
+        if version > 0 { _ = try await connection.readKeys(with: key) }
+        if version == 0, try await connection.execute("SELECT FROM pg_namespace WHERE nspname = 'siwa'") == 0 {
+          try await connection.execute("CREATE SCHEMA siwa")
+        }
+        for (index, step) in PostgreSQLMigrations.steps.enumerated().dropFirst(Int(version)) {
+          try await connection.run(script: step)
+          try await connection.execute("INSERT INTO siwa.migration (version) VALUES ($1)", Int64(index + 1))
+        }
+        if version == 0 {
+          let keys = try StoreKeys.make(for: key)
+          try await connection.execute(
+            "INSERT INTO siwa.store_key (number, master_key_id, hash_key, announcement_key) VALUES (1, $1, $2, $3)",
+            keys.masterKeyID, keys.hashKey, keys.announcementKey)
+        }
+        return version
+      }
+      return StoreMigration(from: Int(version), to: Int(PostgreSQLMigrations.version))
+    }
+  }
+
+  func verify(
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StoreReport {
+    try await with { database throws(AccountStoreError) in
+      try await database.snapshot { connection in
+        let keys = try await connection.openKeys(with: key)
+        return try await PostgreSQLVerification(keys, connection).run(progress)
+      }
+    }
+  }
+
+  func backUp(
+    to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StoreReport {
+    throw AccountStoreError(
+      .failed,
+      "backups of PostgreSQL are made with its own means, such as `pg_dump --schema=siwa --format=custom`; "
+        + "`siwa store integrity` verifies a database into which one was restored")
+  }
+
+  private func with<Value: Sendable>(
+    _ body: @Loop (PostgreSQLStoreDatabase) async throws(AccountStoreError) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    let database = try await PostgreSQLStoreDatabase(
+      connectionInfo, connections: 1, statementTimeout: Self.statementTimeout)
+    do throws(AccountStoreError) {
+      let value = try await body(database)
+      await database.close()
+      return value
+    } catch {
+      await database.close()
+      throw error
+    }
+  }
+}

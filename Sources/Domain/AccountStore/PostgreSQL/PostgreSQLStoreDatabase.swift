@@ -1,0 +1,111 @@
+import AccountEvents
+import EventLoop
+import PostgreSQL
+
+/// The database of a store: its connections, its version, and what its errors mean.
+@Loop
+final class PostgreSQLStoreDatabase {
+  /// What nobody asks for at once, but tests and operators may: a program's own limits are lower.
+  static let limit = ResultLimit(rows: 1_000_000, bytes: 1 << 30)
+
+  private let pool: ConnectionPool
+
+  /// A pool for the database that `connectionInfo` names.
+  init(_ connectionInfo: String, connections: Int, statementTimeout: Duration) throws(AccountStoreError) {
+    do throws(PostgreSQLError) {
+      let configuration = try PostgreSQLConfiguration(
+        connectionInfo: connectionInfo, size: connections, connectTimeout: .seconds(10), leaseTimeout: .seconds(20),
+        statementTimeout: statementTimeout, responseTimeout: statementTimeout + .seconds(15),
+        defaultIsolation: .readCommitted, transactionAttempts: 5)
+      pool = ConnectionPool(configuration, jitter: { Double.random(in: 0..<1) }, log: { _ in })
+    } catch {
+      throw AccountStoreError(error)
+    }
+  }
+
+  /// Runs `body` in a transaction that may change something; again, where others that ran beside it or a lost connection
+  /// have kept it from being committed.
+  func write<Value>(_ body: @Loop (Connection) async throws -> Value) async throws(AccountStoreError) -> Value {
+    do { return try await pool.transaction(.readCommitted, body) } catch { throw Self.meaning(of: error) }
+  }
+
+  /// Runs `body`, which only reads, with a connection.
+  func read<Value>(_ body: @Loop (Connection) async throws -> Value) async throws(AccountStoreError) -> Value {
+    do { return try await pool.withConnection(body) } catch { throw Self.meaning(of: error, reading: true) }
+  }
+
+  /// Runs `body`, which only reads, as of one moment.
+  func snapshot<Value>(_ body: @Loop (Connection) async throws -> Value) async throws(AccountStoreError) -> Value {
+    do { return try await pool.transaction(.repeatableRead, body) } catch {
+      throw Self.meaning(of: error, reading: true)
+    }
+  }
+
+  /// Ends all connections, once what is under way has come to its end.
+  func close() async { await pool.close(within: .seconds(30)) }
+
+  private static func meaning(of error: any Error, reading: Bool = false) -> AccountStoreError {
+    if let own = error as? AccountStoreError { return own }
+    guard let failure = error as? PostgreSQLError else { return AccountStoreError(.failed, "\(error)") }
+    return AccountStoreError(failure, reading: reading)
+  }
+}
+
+extension Connection {
+  /// Throws unless the store is of the version that this program knows; returns its keys.
+  func openKeys(with master: MasterKey) async throws -> StoreKeys {
+    let found = try await storeVersion()
+    guard found == PostgreSQLMigrations.version else {
+      throw AccountStoreError(
+        .notMigrated,
+        found == 0
+          ? "there is none in the database; `siwa store migrate` makes it"
+          : "it is of version \(found), and this program needs \(PostgreSQLMigrations.version); run `siwa store migrate`"
+      )
+    }
+    return try await readKeys(with: master)
+  }
+
+  /// Throws where the server forgets in a power cut what it has said to be committed.
+  func expectDurability() async throws {
+    let careless = try await execute(
+      "SELECT FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit') AND setting = 'off'")
+    guard careless == 0 else {
+      throw AccountStoreError(
+        .failed, "the server has fsync or synchronous_commit off: it would forget what was committed")
+    }
+  }
+
+  /// The store's own keys.
+  func readKeys(with master: MasterKey) async throws -> StoreKeys {
+    let wrapped = try await first("SELECT master_key_id, hash_key, announcement_key FROM siwa.store_key") {
+      row throws(PostgreSQLError) in
+      StoreKeys.Wrapped(
+        masterKeyID: try row.value(0), hashKey: try row.value(1), announcementKey: try row.value(2))
+    }
+    guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
+    return try StoreKeys(wrapped, with: master)
+  }
+
+  /// The store's version, 0 where there is none. Throws where it is a later one than this program knows, or where the
+  /// schema is not a store's.
+  func storeVersion() async throws -> Int64 {
+    let tables = try await query(
+      "SELECT tablename FROM pg_tables WHERE schemaname = 'siwa' ORDER BY tablename",
+      limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in try row.value(0, as: String.self) }
+    if tables.isEmpty { return 0 }
+    guard tables.contains("migration"), tables.contains("store_key") else {
+      throw AccountStoreError(.damaged, "the schema siwa of the database is something else's")
+    }
+    let version: Int64? = try await first("SELECT max(version) FROM siwa.migration") { row throws(PostgreSQLError) in
+      try row.value(0)
+    }
+    guard let version else { throw AccountStoreError(.damaged, "it does not say of which version it is") }
+    guard version <= PostgreSQLMigrations.version else {
+      throw AccountStoreError(
+        .newerVersion, "it is of version \(version), and this program knows \(PostgreSQLMigrations.version) at most")
+    }
+    return version
+  }
+}

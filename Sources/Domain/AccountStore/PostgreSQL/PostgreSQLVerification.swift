@@ -1,0 +1,84 @@
+import AccountEvents
+import EventLoop
+import PostgreSQL
+
+/// Reads everything, within one transaction, as of one moment.
+@Loop
+final class PostgreSQLVerification {
+  private static let page: Int64 = 1000
+
+  private let keys: StoreKeys
+  private let connection: Connection
+  private var report = StoreReport()
+
+  init(_ keys: StoreKeys, _ connection: Connection) { (self.keys, self.connection) = (keys, connection) }
+
+  func run(_ progress: (StoreProgress) -> Void) async throws -> StoreReport {
+    report.tokens = try await count("SELECT count(*) FROM siwa.token")
+    report.relays = try await count("SELECT count(*) FROM siwa.relay")
+    report.announcements = try await count("SELECT count(*) FROM siwa.announcement")
+    report.settled = try await count("SELECT count(*) FROM siwa.ledger")
+    try await openAccounts(progress)
+    try await openAnnouncements()
+    return report
+  }
+
+  private func openAccounts(_ progress: (StoreProgress) -> Void) async throws {
+    let total = try await count("SELECT count(*) FROM siwa.account")
+    var last: [UInt8] = []
+    while true {
+      let rows = try await connection.query(
+        """
+        SELECT hash, team, subject, data_key, master_key_id FROM siwa.account WHERE hash > $1 ORDER BY hash LIMIT $2
+        """, last, Self.page, limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in
+        SealedAccount(
+          hash: try row.hash(0), team: try row.value(1), subject: try row.value(2), dataKey: try row.value(3),
+          masterKeyID: try row.value(4))
+      }
+      progress(StoreProgress(.opening, done: report.accounts, total: max(total, report.accounts)))
+      guard let end = rows.last else { return }
+      try await open(rows)
+      report.accounts += rows.count
+      last = end.hash.bytes
+    }
+  }
+
+  /// Opens all that is sealed of these accounts: of all at once, and where that fails, of each, to find which it is.
+  private func open(_ rows: [SealedAccount]) async throws {
+    do {
+      for row in rows { _ = try row.open(with: keys) }
+      _ = try await PostgreSQLTokens.read(of: rows.map(\.hash), keys, with: connection)
+      _ = try await PostgreSQLRelays.knowledge(of: rows.map(\.hash), keys, with: connection)
+    } catch let error as AccountStoreError {
+      guard rows.count > 1 else {
+        report.note("account \(rows[0].hash): \(error.detail)")
+        return
+      }
+      for row in rows { try await open([row]) }
+    }
+  }
+
+  private func openAnnouncements() async throws {
+    var last: Int64 = 0
+    while true {
+      let rows = try await connection.query(
+        """
+        SELECT number, consumer, partition, topic, record FROM siwa.announcement WHERE number > $1 ORDER BY number LIMIT $2
+        """, last, Self.page, limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in try SealedAnnouncement(reading: row) }
+      guard let end = rows.last else { return }
+      for row in rows {
+        do throws(AccountStoreError) { _ = try row.opened(with: keys.announcements) } catch {
+          report.note("announcement \(row.number): \(error.detail)")
+        }
+      }
+      last = end.number
+    }
+  }
+
+  private func count(_ sql: StaticString) async throws -> Int {
+    let count: Int64? = try await connection.first(sql) { row throws(PostgreSQLError) in try row.value(0) }
+    return Int(clamping: count ?? 0)
+  }
+}

@@ -1,0 +1,171 @@
+import AccountEvents
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import AccountStore
+
+/// Several programs settle at once, the server among them fails, and everything happens once.
+@Loop @Suite(PostgreSQLServer.isThere, .serialized) struct PostgreSQLConcurrencyTests {
+  private let now = Sample.time(10_000)
+
+  private func settle(_ settlements: [Settlement], _ store: any AccountStore) -> Task<[SettledOutcome], any Error> {
+    Task { [now] in try await store.settle(settlements, at: now) }
+  }
+
+  /// As a consumer does.
+  private func settleUntilKnown(
+    _ settlements: [Settlement], _ store: any AccountStore
+  ) async throws -> [SettledOutcome] {
+    while true {
+      do throws(AccountStoreError) {
+        return try await store.settle(settlements, at: now)
+      } catch {
+        guard error.isTransient else { throw error }
+      }
+    }
+  }
+
+  @Test func ofTwoThatSettleAnEventAtOnceOneHasIt() async throws {
+    let rig = try await PostgreSQLRig()
+    let stores = [try await rig.open(), try await rig.open()]
+    for number in 0..<200 {
+      let event = Sample.event("event-\(number)", of: Sample.account(number), at: 1)
+      let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("\(number)")])
+      let tasks = stores.map { settle([settlement], $0) }
+      var outcomes: [SettledOutcome] = []
+      for task in tasks { outcomes += try await task.value }
+      #expect(outcomes.count { $0 == .repeated } == 1)
+      #expect(outcomes.count { if case .applied = $0 { true } else { false } } == 1)
+    }
+    #expect(try await rig.run("SELECT count(*) FROM siwa.ledger") == "200")
+    #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "200")
+    for store in stores { await store.close() }
+  }
+
+  /// The same accounts in opposite orders, older events and newer ones: nobody waits for each other, and the newest count.
+  @Test func groupsOfTheSameAccountsEndAsOneAfterTheOther() async throws {
+    let rig = try await PostgreSQLRig()
+    let stores = [try await rig.open(), try await rig.open(), try await rig.open()]
+    for round in 0..<10 {
+      let groups = stores.indices.map { index in
+        (0..<100).map { number in
+          Sample.event("\(round)-\(index)-\(number)", of: Sample.account(number), at: Int64(round * 3 + index))
+            .settled(.setRelay(Sample.enabled(Int64(round * 3 + index))))
+        }
+      }
+      let tasks = zip(stores, groups).map { store, group in
+        settle(round.isMultiple(of: 2) ? group : group.reversed(), store)
+      }
+      for task in tasks { #expect(try await task.value.count == 100) }
+      let states = try await stores[0].relayStates(of: (0..<100).map(Sample.account))
+      #expect(Set(states) == [.known(Sample.enabled(Int64(round * 3 + 2)))])
+    }
+    for store in stores { await store.close() }
+  }
+
+  /// An erasure and what an event would keep: whichever comes first, nothing is kept of what happened before it.
+  @Test func anErasureBesideOtherConsumersLeavesNothing() async throws {
+    let rig = try await PostgreSQLRig()
+    let stores = [try await rig.open(), try await rig.open()]
+    for number in 0..<100 {
+      let account = Sample.account(number)
+      let tasks = [
+        settle(
+          [Sample.event("d\(number)", of: account, at: 9).settled(by: Sample.eraser, .eraseAccount(isFinal: true))],
+          stores[0]),
+        settle(
+          [Sample.event("e\(number)", of: account, at: 5, yieldsTo: [.erasure]).settled(.setRelay(Sample.enabled(5)))],
+          stores[1]),
+      ]
+      for task in tasks { _ = try await task.value }
+    }
+    #expect(try await rig.run("SELECT count(*) FROM siwa.account") == "0")
+    #expect(try await rig.run("SELECT count(*) FROM siwa.ledger") == "200")
+    for store in stores { await store.close() }
+  }
+
+  @Test func whatDoesNotFitBesideOthersIsTriedAgain() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try await rig.open()
+    try await rig.run(
+      """
+      CREATE SEQUENCE attempts MINVALUE -1000 START 1;
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN
+          IF nextval('attempts') < 4 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END IF;
+          RETURN NULL;
+        END $$;
+      CREATE TRIGGER refusal AFTER INSERT ON siwa.ledger FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+      """)
+    let event = Sample.event("a", at: 1)
+    let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("a")])
+    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: [4])])
+    #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "1")
+    // No patience is endless.
+    try await rig.run("SELECT setval('attempts', -1000)")
+    let other = Sample.event("b", at: 2).settled()
+    let error = await #expect(throws: AccountStoreError.self) { try await store.settle([other], at: now) }
+    #expect(error?.code == .unavailable && error?.isTransient == true)
+    #expect(try await store.standings(of: [other.event], for: Sample.relay) == [.open(attempts: 0)])
+    await store.close()
+  }
+
+  @Test func whatTheCommitHasBecomeOfIsFoundOutByTheSameCall() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try await rig.open()
+    try await rig.run(
+      """
+      CREATE SEQUENCE ends;
+      CREATE FUNCTION end_it() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN
+          IF nextval('ends') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+          RETURN NULL;
+        END $$;
+      CREATE CONSTRAINT TRIGGER last AFTER INSERT ON siwa.ledger DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION end_it();
+      """)
+    let settlement = Sample.event("a", at: 1).settled(.setRelay(Sample.enabled(1)))
+    let error = await #expect(throws: AccountStoreError.self) { try await store.settle([settlement], at: now) }
+    #expect(error?.code == .uncertain && error?.isTransient == true)
+    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: [])])
+    #expect(try await store.settle([settlement], at: now) == [.repeated])
+    await store.close()
+  }
+
+  /// The server is killed while it settles, again and again, as by power cuts.
+  @Test(.timeLimit(.minutes(10)))
+  func aKilledServerLeavesWholeGroups() async throws {
+    var random = SeededRandom()
+    let server = try await PostgreSQLServer()
+    let rig = try await PostgreSQLRig(of: server)
+    let store = try await rig.open()
+    var groups = 0
+    for _ in 0..<5 {
+      let kill = groups + Int.random(in: 1...20, using: &random)
+      var isBack: Task<Void, any Error>?
+      for _ in 0..<30 {
+        groups += 1
+        let group = (0..<50).map { number in
+          Sample.event("\(groups)-\(number)", of: Sample.account(groups * 100 + number % 40), at: Int64(number))
+            .settled(.setRelay(Sample.enabled(Int64(number))), announcing: [Sample.announcement("\(groups)-\(number)")])
+        }
+        let task = Task { try await settleUntilKnown(group, store) }
+        if groups == kill {
+          for _ in 0..<Int.random(in: 0...40, using: &random) { await Task.yield() }
+          server.kill()
+          isBack = Task { try await server.start() }
+        }
+        #expect(try await task.value.count == 50)
+      }
+      try await isBack?.value
+    }
+    #expect(
+      try await rig.run("SELECT count(*), count(DISTINCT event_id) FROM siwa.ledger") == "\(groups * 50)|\(groups * 50)"
+    )
+    #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "\(groups * 50)")
+    #expect(try await rig.run("SELECT count(*) FROM siwa.account") == "\(groups * 40)")
+    #expect(try await rig.administration.verify { _ in }.findings == [])
+    await store.close()
+  }
+}

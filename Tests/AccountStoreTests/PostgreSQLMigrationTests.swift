@@ -1,0 +1,109 @@
+import Cryptography
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import AccountStore
+
+/// The form of the database: made once, brought forward, never guessed.
+@Loop @Suite(PostgreSQLServer.isThere) struct PostgreSQLMigrationTests {
+  private let rig: PostgreSQLRig
+
+  init() async throws { rig = try await PostgreSQLRig() }
+
+  /// A step that somebody has run is never changed; a new form gets a new step, and a new line here.
+  @Test func theStepsAreFrozen() {
+    #expect(
+      PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
+        "761b76b0f7895965bd99e3fa3064749d784505188f9a7af49022e1d673b4508f"
+      ])
+  }
+
+  @Test func aStoreIsMadeOnceAndKept() async throws {
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 1))
+    let hash = try await rig.open().hash(of: Sample.account())
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 1))
+    #expect(try await rig.open().hash(of: Sample.account()) == hash)
+  }
+
+  @Test func manyMayMigrateAtOnce() async throws {
+    let administration = rig.administration
+    let migrations = try await withThrowingTaskGroup(of: StoreMigration.self) { group in
+      for _ in 0..<8 { group.addTask { try await administration.migrate() } }
+      var migrations: [StoreMigration] = []
+      for try await migration in group { migrations.append(migration) }
+      return migrations
+    }
+    #expect(migrations.count { $0.from == 0 } == 1 && migrations.count == 8)
+    #expect(try await rig.run("SELECT count(*) FROM siwa.store_key") == "1")
+  }
+
+  @Test func aMissingStoreNamesTheCommandThatMakesIt() async throws {
+    await expectRefusal(.notMigrated, "`siwa store migrate` makes it")
+    // A schema that somebody else has made for it is one without a store, too.
+    try await rig.run("CREATE SCHEMA siwa")
+    await expectRefusal(.notMigrated, "`siwa store migrate` makes it")
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 1))
+  }
+
+  @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
+    await (try await rig.open()).close()
+    try await rig.run("INSERT INTO siwa.migration (version) VALUES (99)")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 1 at most")
+    let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
+    #expect(error?.code == .newerVersion)
+    #expect(try await rig.run("SELECT max(version) FROM siwa.migration") == "99")
+  }
+
+  @Test func aSchemaOfSomethingElseIsRefusedAndLeftAlone() async throws {
+    try await rig.run("CREATE SCHEMA siwa; CREATE TABLE siwa.somebody (name text)")
+    await expectRefusal(.damaged, "is something else's")
+    let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
+    #expect(error?.code == .damaged)
+    #expect(try await rig.run("SELECT tablename FROM pg_tables WHERE schemaname = 'siwa'") == "somebody")
+  }
+
+  @Test func anotherKeyIsRefused() async throws {
+    await (try await rig.open()).close()
+    let other = try newMasterKey()
+    let opening = await #expect(throws: AccountStoreError.self) {
+      try await PostgreSQLAccountStore.open(rig.connectionInfo, connections: 1, other)
+    }
+    let migration = await #expect(throws: AccountStoreError.self) {
+      try await PostgreSQLStoreAdministration(rig.connectionInfo, other).migrate()
+    }
+    #expect(opening?.code == .wrongMasterKey && migration?.code == .wrongMasterKey)
+  }
+
+  @Test func whoMayNotWriteIsTold() async throws {
+    await (try await rig.open()).close()
+    try await rig.run(
+      """
+      GRANT USAGE ON SCHEMA siwa TO guarded;
+      GRANT SELECT ON ALL TABLES IN SCHEMA siwa TO guarded;
+      """)
+    let info = rig.connectionInfo.replacing("user=postgres", with: "user=guarded password=correct")
+    let store = try await PostgreSQLAccountStore.open(info, connections: 1, rig.key)
+    let error = await #expect(throws: AccountStoreError.self) { try await store.check() }
+    #expect(error?.code == .failed && error?.isTransient == false)
+    await store.close()
+  }
+
+  @Test func aServerThatWouldForgetIsRefused() async throws {
+    await (try await rig.open()).close()
+    try await rig.run(
+      "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$")
+    await expectRefusal(.failed, "it would forget what was committed")
+  }
+
+  private func expectRefusal(
+    _ code: AccountStoreError.Code, _ words: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async {
+    let error = await #expect(throws: AccountStoreError.self, sourceLocation: sourceLocation) {
+      try await PostgreSQLAccountStore.open(rig.connectionInfo, connections: 1, rig.key)
+    }
+    #expect(error?.code == code, "\(error?.detail ?? "")", sourceLocation: sourceLocation)
+    #expect(error?.detail.hasSuffix(words) == true, "\(error?.detail ?? "")", sourceLocation: sourceLocation)
+    #expect(error?.isTransient == false, sourceLocation: sourceLocation)
+  }
+}

@@ -1,0 +1,98 @@
+import AccountEvents
+import EventLoop
+import TestSupport
+import Testing
+
+@testable import AccountStore
+
+/// Whoever has the database, and not the key.
+@Loop @Suite(PostgreSQLServer.isThere) struct PostgreSQLSealTests {
+  private let rig: PostgreSQLRig
+  private let now = Sample.time(10_000)
+
+  init() async throws { rig = try await PostgreSQLRig() }
+
+  private func fill(_ store: any AccountStore, _ accounts: ClosedRange<Int>) async throws {
+    for number in accounts {
+      let account = Sample.account(number)
+      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
+      let event = Sample.event("e\(number)", of: account, at: 2)
+      let said = Announcement(
+        topic: Topic(name: "apple.email-relay.v1"), key: account.key, value: Array(Sample.address(number).text.utf8),
+        headers: [])
+      _ = try await store.settle(
+        [event.settled(.setRelay(Sample.enabled(2, number)), announcing: [said])], at: now)
+      _ = try await store.countAttempt(
+        FailedAttempt(at: Sample.event("f", of: account, at: 3), by: Sample.revoker, cause: "any", time: now))
+    }
+  }
+
+  /// As text, and as `bytea` stands in a dump.
+  private func forms(of text: String) -> [String] {
+    [text, text.utf8.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()]
+  }
+
+  @Test func aStolenDatabaseNamesNobody() async throws {
+    let store = try await rig.open()
+    try await fill(store, 1...20)
+    let dump = try await rig.dump()
+    for number in 1...20 {
+      for secret in [
+        Sample.account(number).subject.text, Sample.address(number).text, Sample.token(number).value.text,
+      ] {
+        for form in forms(of: secret) { #expect(!dump.contains(form), "\(secret)") }
+      }
+    }
+    let hash = store.hash(of: Sample.account(1)).description
+    #expect(dump.contains("email-relay") && dump.contains(hash), "the text is that of the store")
+    await store.close()
+  }
+
+  @Test func anErasureLeavesAHashAndTheFence() async throws {
+    let store = try await rig.open()
+    try await fill(store, 1...2)
+    let deletion = Sample.event("d", of: Sample.account(1), at: 9)
+    _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
+    for table in ["account", "relay", "token", "erasure"] {
+      #expect(try await rig.run("SELECT count(*) FROM siwa.\(table)") == "1", "\(table)")
+    }
+    await store.close()
+  }
+
+  @Test func whatWasMovedDoesNotOpen() async throws {
+    let store = try await rig.open()
+    try await fill(store, 1...3)
+    var report = try await rig.administration.verify { _ in }
+    var expected = StoreReport()
+    (expected.accounts, expected.tokens, expected.relays) = (3, 3, 3)
+    (expected.announcements, expected.settled) = (3, 3)
+    #expect(report == expected)
+
+    let (first, second) = (store.hash(of: Sample.account(1)), store.hash(of: Sample.account(2)))
+    try await rig.run(
+      "UPDATE siwa.relay SET address = (SELECT address FROM siwa.relay WHERE hash = '\\x\(first)') WHERE hash = '\\x\(second)'"
+    )
+    let error = await #expect(throws: AccountStoreError.self) {
+      try await store.relayStates(of: [Sample.account(2)])
+    }
+    #expect(error?.code == .sealBroken)
+    try await rig.run("UPDATE siwa.announcement SET partition = 5 WHERE number = 3")
+    let moved = await #expect(throws: AccountStoreError.self) {
+      try await store.announcements(of: Sample.relay, partition: 5, limit: 10)
+    }
+    #expect(moved?.code == .sealBroken)
+    report = try await rig.administration.verify { _ in }
+    #expect(
+      report.findings == [
+        "account \(second): siwa address: the seal is broken", "announcement 3: siwa announcement: the seal is broken",
+      ])
+    await store.close()
+  }
+
+  @Test func aBackupIsMadeWithPostgreSQLsOwnMeans() async throws {
+    let error = await #expect(throws: AccountStoreError.self) {
+      try await rig.administration.backUp(to: "/nowhere") { _ in }
+    }
+    #expect(error?.code == .failed && error?.detail.contains("pg_dump") == true)
+  }
+}
