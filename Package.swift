@@ -89,6 +89,7 @@ let package = Package(
     // Programs
     program(
       "siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
+    program("siwa-token-revoker", ["AccountServices"]),
     program("siwa-email-relay", ["AccountServices"]),
     program("siwa-data-eraser", ["AccountServices"]),
     program(

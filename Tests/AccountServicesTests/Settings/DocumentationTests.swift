@@ -1,5 +1,6 @@
 import AccountServices
 import Configuration
+import Cryptography
 import TestSupport
 import Testing
 
@@ -15,6 +16,7 @@ import Testing
     let example = String(decoding: try Repository.bytes("deploy/siwa.yaml"), as: UTF8.self)
     for file in ["fullchain.pem", "key.pem", "rehearsal-ca.pem"] { _ = directory.write(file, "") }
     _ = directory.write("kafka-password", "secret")
+    _ = directory.write("AuthKey_ABC123DEFG.p8", try P256PrivateKey().pem())
     _ = directory.write("newsletter-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     _ = directory.write("email-relay-token", "a-token-of-more-than-thirty-two-characters")
     _ = directory.write("master-key", String(repeating: "A", count: 43) + "\n")

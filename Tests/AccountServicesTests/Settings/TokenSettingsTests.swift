@@ -63,7 +63,8 @@ import Testing
     var shown = "\(configuration) \(schema.check(try sources(try key.pem()), programs: ["asking"]))"
     dump(configuration, to: &shown)
     for line in try key.pem().split(separator: "\n").dropFirst().dropLast() { #expect(!shown.contains(line)) }
-    _ = await AppleTokenEndpoints(configuration.apple, teams: configuration.teams, userAgent: "siwa", now: { .now })
+    _ = await AppleTokenEndpoints(
+      configuration.apple, teams: configuration.teams, concurrency: 1, userAgent: "siwa", now: { .now })
   }
 
   @Test func refusesWhatIsNoKeyOfApples() throws {

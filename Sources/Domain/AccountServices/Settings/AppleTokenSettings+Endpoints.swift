@@ -4,16 +4,18 @@ package import EventLoop
 import HTTPClient
 
 extension AppleTokenEndpoints {
-  /// Apple's token endpoints as the configuration has them, for the apps of the teams whose keys it has.
+  /// Apple's token endpoints as the configuration has them, for the apps of the teams whose keys it has, asked by so many
+  /// at once.
   @Loop
   package convenience init(
-    _ settings: AppleTokenSettings, teams: TeamsSettings, userAgent: String, now: @escaping @Sendable () -> Timestamp
+    _ settings: AppleTokenSettings, teams: TeamsSettings, concurrency: Int, userAgent: String,
+    now: @escaping @Sendable () -> Timestamp
   ) {
     let client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: userAgent, trustAnchors: settings.trustedCA.map { .systemAnd(file: $0) } ?? .system,
         proxy: settings.proxy == .environment ? .environment : .none, connectTimeout: settings.deadline,
-        maximumConnections: 16, maximumRequests: 256))
+        maximumConnections: concurrency, maximumRequests: concurrency))
     let secrets = ClientSecrets(
       keys: teams.teams.compactMapValues { teams.keys[$0] }, audience: settings.issuer,
       lifetime: settings.clientSecretLifetime, now: now)

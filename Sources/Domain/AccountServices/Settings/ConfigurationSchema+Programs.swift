@@ -7,5 +7,6 @@ extension ConfigurationSchema {
     .adding("siwa-ingress", IngressConfiguration.self)
     .adding(DataEraserProgram.program, ConsumerConfiguration<DataEraserProgram>.self)
     .adding(EmailRelayProgram.program, ConsumerConfiguration<EmailRelayProgram>.self)
+    .adding(TokenRevokerProgram.program, ConsumerConfiguration<TokenRevokerProgram>.self)
     .adding("siwa store", StoreSettings.self)
 }

@@ -11,13 +11,13 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
   static var name: String { "" }
   static var summary: String { Program.summary }
   static var details: String {
-    """
-    SIGTERM or SIGINT: begins nothing new, finishes what was begun, tells Kafka how far it is, ends with 0. A second one
-    ends at once, with 1: what was begun is done again by the next process, and has no second effect.
-    Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
+    (Program.explanation.isEmpty ? "" : Program.explanation + "\n\n") + """
+      SIGTERM or SIGINT: begins nothing new, finishes what was begun, tells Kafka how far it is, ends with 0. A second one
+      ends at once, with 1: what was begun is done again by the next process, and has no second effect.
+      Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
 
-    \(Program.schema.help(of: Program.program))
-    """
+      \(Program.schema.help(of: Program.program))
+      """
   }
   static var examples: [CommandExample] {
     [

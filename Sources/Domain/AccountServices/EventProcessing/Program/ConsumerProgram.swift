@@ -18,6 +18,8 @@ public protocol ConsumerProgram: Sendable {
   static var consumer: ConsumerName { get }
   /// What it does, in one line.
   static var summary: String { get }
+  /// What whoever runs it has to know beside that, in paragraphs; empty where there is nothing.
+  static var explanation: String { get }
   /// The port on loopback where operators ask, unless they say otherwise.
   static var administrationPort: UInt16 { get }
 
@@ -26,6 +28,9 @@ public protocol ConsumerProgram: Sendable {
 }
 
 extension ConsumerProgram {
+  /// Nothing.
+  public static var explanation: String { "" }
+
   /// Runs the program and ends the process.
   public static func main() {
     Signals.block([SIGINT, SIGTERM])

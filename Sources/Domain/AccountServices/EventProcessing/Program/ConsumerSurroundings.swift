@@ -19,13 +19,16 @@ public final class ConsumerSurroundings {
   package let log: any EventLog
   /// How to reach the cluster.
   package let kafka: KafkaConfiguration
+  /// How many events are processed at once, where that waits for something outside.
+  package let concurrency: Int
   private(set) var companions: [Companion] = []
 
   /// Surroundings from their parts.
   package init(
-    store: any AccountStore, log: any EventLog, kafka: KafkaConfiguration, registry: MetricsRegistry, logger: Logger
+    store: any AccountStore, log: any EventLog, kafka: KafkaConfiguration, concurrency: Int, registry: MetricsRegistry,
+    logger: Logger
   ) {
-    (self.store, self.log, self.kafka) = (store, log, kafka)
+    (self.store, self.log, self.kafka, self.concurrency) = (store, log, kafka, concurrency)
     (self.registry, self.logger) = (registry, logger)
   }
 

@@ -22,9 +22,11 @@ package final class RunningConsumer {
     let log = try KafkaEventLog(topics: [.deadLetters(of: Program.consumer)]) { () throws(KafkaError) in
       try Producer(kafka, deadline: ConsumerSettings.logDeadline, log: logger.forKafka)
     }
-    let surroundings = ConsumerSurroundings(store: store, log: log, kafka: kafka, registry: registry, logger: logger)
-    let consumer = try await Program.makeConsumer(configuration.own, in: surroundings)
     let settings = configuration.consumer
+    let surroundings = ConsumerSurroundings(
+      store: store, log: log, kafka: kafka, concurrency: settings.bounds.concurrency, registry: registry,
+      logger: logger)
+    let consumer = try await Program.makeConsumer(configuration.own, in: surroundings)
     let processor = EventProcessor(
       consumer, store: store, log: log, bounds: settings.bounds, agenda: Agenda(SystemAlarmClock()),
       random: { Double.random(in: 0...1) }, now: { Timestamp.now }, registry: registry, logger: logger)
