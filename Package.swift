@@ -96,7 +96,7 @@ let package = Package(
       "siwa",
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration",
-        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry",
+        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
       ]),
 
     // Tests

@@ -10,23 +10,30 @@ import HTTPServer
 import Kafka
 import Telemetry
 
-/// The whole way of a notification inside one process: a simulated Apple, Kafka, the ingress, and a reader of its topics.
+/// The whole way of a notification inside one process: a simulated Apple, Kafka, the ingress, the consumers with a demo
+/// application, and a reader of their topics.
 @Loop
 final class Rehearsal {
-  private static let audience = "com.example.app"
-  private static let team = "A1B2C3D4E5"
+  static let audience = "com.example.app"
+  static let team = "A1B2C3D4E5"
   private static let path = "/apple/notifications"
-  private static let patience = Duration.seconds(10)
+  static let patience = Duration.seconds(10)
 
   private let folder: ScratchFolder
-  private let apple: SimulatedApple
+  let apple: SimulatedApple
   private let appleServer: SimulatedAppleServer
   private let cluster: EmbeddedCluster?
   private let bootstrapServers: String
   private let ingress: IngressService
-  private let consumer: Consumer
+  let consumers: RehearsedConsumers
+  let producer: Producer
+  let reader: Consumer
   private let receiver: HTTPClientURL
-  private var missing: Set<String> = ["email-enabled", "email-disabled", "consent-revoked", "account-delete"]
+  /// What has not been seen yet of what there is to be seen: of every type of event, and what follows from it.
+  var missing: Set<String> = [
+    "email-enabled", "email-disabled", "consent-revoked", "account-delete", "account-deletion-requested",
+    "tokens-revoked", "sessions-ended", "account-erased", "relay-changed", "email-relay",
+  ]
 
   /// Makes all parts and binds all ports. `brokers` are those of a real cluster; nil for one in this process.
   init(brokers: String?) async throws {
@@ -45,10 +52,11 @@ final class Rehearsal {
       clock: { Timestamp.now })
     appleServer = try SimulatedAppleServer(apple, port: 0, tls: tls)
 
-    let topics = [Topic.accountEvents, Topic.quarantine]
-    (cluster, bootstrapServers) = try await Self.cluster(brokers, topics + [.signingKeys])
+    (cluster, bootstrapServers) = try await Self.cluster(brokers)
     let kafka = KafkaSettings(properties: Properties(["bootstrap.servers": bootstrapServers]))
-    consumer = try await Self.consumer(try kafka.configuration(), topics)
+    reader = try await Self.reader(
+      try kafka.configuration(), [.accountEvents, .quarantine, .outcomes, .emailRelay])
+    producer = try Producer(try kafka.configuration(), deadline: Self.patience, log: { _ in })
     ingress = try await IngressService(
       try Self.configuration(
         kafka: kafka, tls: tls, keysURL: appleServer.keysURL, keysFile: folder.file("apple-keys.json"),
@@ -58,6 +66,24 @@ final class Rehearsal {
       preconditionFailure("an address of our own")
     }
     self.receiver = receiver
+    guard let team = TeamID(Self.team), let client = ClientID(Self.audience) else {
+      preconditionFailure("our own constants")
+    }
+    consumers = try await RehearsedConsumers(
+      in: folder, team: team, client: client, apple: apple, server: appleServer, bootstrapServers: bootstrapServers,
+      relayPort: try Self.freePort())
+    apple.notifications = plan
+  }
+
+  var plan: DeliveryPlan {
+    DeliveryPlan(receiver: receiver, attempts: 5, pause: .milliseconds(200), deadline: Self.patience)
+  }
+
+  /// A port that is free at the moment.
+  private static func freePort() throws -> UInt16 {
+    let socket = try ListeningSocket(.loopback(port: 0))
+    defer { socket.close() }
+    return socket.address.port
   }
 
   /// Where everything is, for people who want to look.
@@ -67,6 +93,10 @@ final class Rehearsal {
       "Kafka (\(cluster == nil ? "real)    " : "embedded)")    \(bootstrapServers)",
       "Ingress             \(receiver)",
       "Administration      http://\(ingress.administrationAddress)  /livez /readyz /metrics",
+      "Mailers ask         \(consumers.relay.address)/v1/email-relay/\(Self.team)/SUB",
+      "                    with Authorization: Bearer \(consumers.relay.token)",
+      "Demo application    \(consumers.shop.path)",
+      "Configuration       \(consumers.file)  (of the consumers)",
       "Trust anchor        \(folder.file("certificate.pem"))",
       "",
       "Send one yourself:",
@@ -89,12 +119,19 @@ final class Rehearsal {
         await ingress.run()
         return nil
       }
+      group.addTask(executorPreference: loop) { [consumers] in
+        guard let failure = await consumers.run() else { return nil }
+        Terminal.complain("siwa: \(failure)")
+        return .failure
+      }
       group.addTask(executorPreference: loop) { [self] in await send(every: interval, once: once) }
       group.addTask(executorPreference: loop) { [self] in await tell(once: once) }
       let first = await group.next() ?? nil
       group.cancelAll()
+      await consumers.drain()
       await ingress.drain(within: Self.patience)
-      await consumer.close()
+      await producer.close(within: Self.patience)
+      await reader.close()
       return first
     }
   }
@@ -103,27 +140,29 @@ final class Rehearsal {
 // MARK: The parts
 
 extension Rehearsal {
-  private static func cluster(_ brokers: String?, _ topics: [Topic]) async throws -> (EmbeddedCluster?, String) {
+  private static func cluster(_ brokers: String?) async throws -> (EmbeddedCluster?, String) {
+    let plans = TopicPlan.all(partitions: 3, replication: 1)
     guard let brokers else {
       let cluster = try EmbeddedCluster(brokers: 1)
-      for topic in topics { try cluster.createTopic(topic.name, partitions: 3) }
+      // A partition of it costs memory: more than one has the topic alone that shows how they are shared.
+      for plan in plans { try cluster.createTopic(plan.topic.name, partitions: plan.topic == .accountEvents ? 3 : 1) }
       return (cluster, cluster.bootstrapServers)
     }
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", brokers)])
     let admin = try Admin(configuration, log: { _ in })
     _ = try await admin.createTopics(
-      topics.map { NewTopic($0.name, partitions: 3, replicationFactor: nil) }, within: patience)
-    for topic in topics { _ = try await admin.awaitTopic(topic.name, within: patience) }
+      plans.map { NewTopic($0.topic.name, partitions: $0.partitions, replicationFactor: nil) }, within: patience)
+    for plan in plans { _ = try await admin.awaitTopic(plan.topic.name, within: patience) }
     await admin.close()
     return (nil, brokers)
   }
 
-  /// A reader of both topics, from their ends on.
-  private static func consumer(_ configuration: KafkaConfiguration, _ topics: [Topic]) async throws -> Consumer {
+  /// A reader of these topics, from their ends on.
+  private static func reader(_ configuration: KafkaConfiguration, _ topics: [Topic]) async throws -> Consumer {
     let admin = try Admin(configuration, log: { _ in })
     var starts: [PartitionStart] = []
     for topic in topics {
-      // Their ends as of now, not as of the moment when the consumer first asks: the first records come before that.
+      // Their ends as of now, not as of the moment when the reader first asks: the first records come before that.
       let ends = try await admin.endOffsets(of: topic.name, within: patience)
       starts += ends.map { PartitionStart(topic: topic.name, partition: $0.key, at: .offset($0.value)) }
     }
@@ -157,76 +196,5 @@ extension Rehearsal {
         duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(10),
         drainDeadline: patience),
       log: LogSettings(level: .warning, format: .text))
-  }
-}
-
-// MARK: The story
-
-extension Rehearsal {
-  /// Has Apple send one notification after another: one of each type, then again. Nil when the task is cancelled, a
-  /// failure where a delivery that must succeed does not.
-  private func send(every interval: Duration, once: Bool) async -> ExitCode? {
-    let plan = DeliveryPlan(receiver: receiver, attempts: 5, pause: .milliseconds(200), deadline: Self.patience)
-    let types: [NotificationType] = [.emailDisabled, .emailEnabled, .consentRevoked, .accountDeleted]
-    var round = 0
-    do {
-      while true {
-        for type in types {
-          let notification = try apple.sign(type, of: Person(named: "person \(round)"), for: Self.audience)
-          let delivery = await apple.deliver([notification], plan)
-          if Task.isCancelled { return nil }
-          guard delivery.allSatisfy({ $0.received == 1 }) else {
-            let attempts = delivery.flatMap(\.attempts).map(\.description).joined(separator: ", ")
-            Terminal.complain("siwa: the ingress did not take \(type.rawValue): \(attempts)")
-            return .failure
-          }
-          if !once { try await Loop.sleep(for: interval) }
-        }
-        round += 1
-        if once { try await Loop.sleep(for: Self.patience) }
-      }
-    } catch is CancellationError {
-      return nil
-    } catch {
-      Terminal.complain("siwa: \(error)")
-      return .failure
-    }
-  }
-
-  /// Says of each record that arrives where it stands; with `once`, until there was one of every type.
-  private func tell(once: Bool) async -> ExitCode? {
-    do throws(KafkaError) {
-      while true {
-        let records = try await consumer.next(upTo: 100)
-        if records.isEmpty { return nil }
-        for record in records {
-          Terminal.say(record.line)
-          missing.remove(record.eventType)
-        }
-        if once, missing.isEmpty {
-          Terminal.say("One event of every type has arrived.")
-          return .success
-        }
-      }
-    } catch {
-      Terminal.complain("siwa: \(error)")
-      return .failure
-    }
-  }
-}
-
-extension ConsumedRecord {
-  private func header(_ name: String) -> String {
-    headers.first { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) } ?? ""
-  }
-
-  /// `consent-revoked`, from `com.apple.siwa.consent-revoked.v1`.
-  fileprivate var eventType: String {
-    header("ce_type").split(separator: ".").dropLast().last.map(String.init) ?? "unknown"
-  }
-
-  fileprivate var line: String {
-    let type = eventType + String(repeating: " ", count: max(0, 16 - eventType.count))
-    return "\(type) \(topic)  partition \(position.partition)  offset \(position.offset)  event \(header("ce_id"))"
   }
 }

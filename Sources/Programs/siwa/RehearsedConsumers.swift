@@ -1,0 +1,140 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleID
+import AppleSimulator
+import Configuration
+import EventLoop
+import Kafka
+import Telemetry
+
+/// The three consumers in this process, as their programs would run them from one file, and a demo application.
+@Loop
+final class RehearsedConsumers {
+  private static let patience = Duration.seconds(10)
+
+  /// The demo application, from which people are erased.
+  let shop: DemoApplication
+  /// What is known of accounts.
+  let store: any AccountStore
+  /// The file that configures all programs.
+  let file: String
+  /// Where mailers ask, and what they have to show.
+  let relay: (address: String, token: String)
+  private let revoker: RunningConsumer
+  private let eraser: RunningConsumer
+  private let mail: RunningConsumer
+  private let endpoints: AppleTokenEndpoints
+  private let team: TeamID
+  private let client: ClientID
+
+  /// Makes store, key and configuration in the folder, and all parts from them.
+  init(
+    in folder: borrowing ScratchFolder, team: TeamID, client: ClientID, apple: SimulatedApple,
+    server: SimulatedAppleServer, bootstrapServers: String, relayPort: UInt16
+  ) async throws {
+    (self.team, self.client) = (team, client)
+    let key = try apple.enroll(team: team.text, clients: [client.text])
+    try folder.write(key.privateKeyPEM, to: "AuthKey.p8")
+    try folder.write(try MasterKey.newText(), to: "master-key")
+    let token = try MasterKey.newText()
+    try folder.write(token, to: "email-relay-token")
+    shop = try DemoApplication(in: folder.file("shop.sqlite"))
+    file = folder.file("siwa.yaml")
+    relay = ("http://127.0.0.1:\(relayPort)", token.split(separator: "\n").first.map(String.init) ?? token)
+    try folder.write(
+      """
+      teams:
+        \(team):
+          audiences: [\(client)]
+          key-id: \(key.id)
+          private-key: AuthKey.p8
+          erase: { consent-revoked: [] }
+      apple:
+        issuer: \(AppleNotification.appleIssuer)
+        token: \(server.tokenURL)
+        revoke: \(server.revocationURL)
+        trusted-ca: certificate.pem
+      kafka: { bootstrap.servers: "\(bootstrapServers)" }
+      store: { sqlite: store.sqlite, master-key: master-key }
+      token-revoker: { admin: "127.0.0.1:0" }
+      data-eraser:
+        admin: "127.0.0.1:0"
+        targets:
+          shop:
+            sqlite: shop.sqlite
+      \(DemoApplication.erasure)
+      email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:\(relayPort)", token: email-relay-token }
+      log: { level: error, format: text }
+
+      """, to: "siwa.yaml")
+
+    let sources = ConfigurationSources(file: file)
+    func load<Value: Configurable>(_ type: Value.Type) throws -> Value {
+      try ConfigurationSchema.siwa.load(type, from: sources).value
+    }
+    let revoking = try load(ConsumerConfiguration<TokenRevokerProgram>.self)
+    _ = try await revoking.store.administration().migrate()
+    store = try await revoking.store.open()
+    let logger = Logger(level: revoking.log.level, format: revoking.log.format)
+    endpoints = AppleTokenEndpoints(
+      revoking.own.apple, teams: revoking.own.teams, concurrency: 4, userAgent: "siwa-dev", now: { .now })
+    revoker = try await RunningConsumer(revoking, store: store, registry: MetricsRegistry(), logger: logger)
+    eraser = try await RunningConsumer(
+      try load(ConsumerConfiguration<DataEraserProgram>.self), store: store, registry: MetricsRegistry(),
+      logger: logger)
+    mail = try await RunningConsumer(
+      try load(ConsumerConfiguration<EmailRelayProgram>.self), store: store, registry: MetricsRegistry(),
+      logger: logger)
+  }
+
+  /// Runs until `drain` has ended. Returns what made it impossible to go on.
+  func run() async -> KafkaError? {
+    await withTaskGroup(of: KafkaError?.self) { group in
+      for consumer in [revoker, eraser, mail] {
+        group.addTask(executorPreference: Loop.executor) { await consumer.run() }
+      }
+      var failure: KafkaError?
+      while let result = await group.next() { failure = failure ?? result }
+      return failure
+    }
+  }
+
+  /// Ends all of them in good order.
+  func drain() async {
+    for consumer in [revoker, eraser, mail] { await consumer.drain(within: Self.patience) }
+    await store.close()
+  }
+
+  /// Somebody signs in: the application exchanges the code that Apple gives, keeps the token, and has a customer.
+  func signIn(_ person: Person, at apple: SimulatedApple) async throws {
+    guard let subject = AppleSubject(person.subject) else { return }
+    guard let code = AuthorizationCode(try apple.signIn(person, to: client.text)),
+      case .granted(let tokens) = try await endpoints.exchange(code, redirectURI: nil, by: client),
+      let token = tokens.refreshToken.flatMap({ SecretToken($0.text) })
+    else { throw DemoFailure.noToken }
+    // What the simulated Apple tells next has happened some seconds ago, and must have happened after this.
+    let time = Timestamp.now - .seconds(60)
+    try await store.recordSignIn(
+      Account(team: team, subject: subject), at: time,
+      tokens: [NewToken(kind: .refresh, client: client, value: token)])
+    try shop.welcome(person, of: team)
+  }
+
+  /// What is left of somebody: nothing, once all is done.
+  func remains(of subject: AppleSubject) async throws -> [String] {
+    let account = Account(team: team, subject: subject)
+    var remains: [String] = []
+    if try shop.knows(subject) { remains.append("a customer in the shop") }
+    if try await !store.tokens(of: account).isEmpty { remains.append("a token") }
+    if case .known = try await store.relayStates(of: [account]).first { remains.append("a mail state") }
+    return remains
+  }
+}
+
+/// What cannot go wrong in a rehearsal, unless something is.
+enum DemoFailure: Error, CustomStringConvertible {
+  case noToken
+
+  var description: String { "the simulated Apple gave no token for a code" }
+}
