@@ -5,10 +5,12 @@ import Glibc
 /// `siwa dev`: the whole way of a notification on one machine.
 struct DevCommand: Command {
   static let name = "dev"
-  static let summary = "Runs everything here: a simulated Apple, Kafka and the ingress."
+  static let summary =
+    "Runs everything here: a simulated Apple, Kafka, the ingress, the consumers and a demo application."
   static let details = """
     Nothing is kept: certificates, keys and the embedded Kafka go when the command ends. The simulated Apple really
-    signs, the ingress really verifies; only trust anchors and addresses differ from production.
+    signs, the ingress really verifies, the consumers really revoke and erase, from a demo application's database; only
+    trust anchors and addresses differ from production.
 
     Exit codes: 0 all went well, 1 something failed, 2 the command line makes no sense.
 
@@ -16,7 +18,9 @@ struct DevCommand: Command {
   static let examples = [
     CommandExample(
       "siwa dev", "Starts, sends a notification every few seconds, and tells what arrives; Ctrl-C ends it."),
-    CommandExample("siwa dev --once", "Ends with exit code 0 as soon as one event of every type has arrived."),
+    CommandExample(
+      "siwa dev --once", "Ends with exit code 0 as soon as there was one event of every type, and what follows is done."
+    ),
     CommandExample("siwa dev --kafka localhost:9092", "Publishes to a Kafka that runs already."),
   ]
 
@@ -27,7 +31,8 @@ struct DevCommand: Command {
   init(reading arguments: inout CommandArguments) {
     kafka = arguments.readIfPresent(
       "--kafka", "HOST:PORT", .text(1...4096), "Brokers of a real Kafka; without it, one inside this process.")
-    isOnce = arguments.flag("--once", "Ends as soon as one event of every type has arrived.")
+    isOnce = arguments.flag(
+      "--once", "Ends as soon as there was one event of every type, and what follows from each is done.")
     interval = arguments.read(
       "--every", "TIME", .duration(.milliseconds(100)...(.seconds(3600))), default: .seconds(5),
       "The pause between two notifications.")

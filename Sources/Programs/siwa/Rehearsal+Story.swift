@@ -12,7 +12,7 @@ extension Rehearsal {
     var round = 0
     do {
       while true {
-        let (one, other) = (Person(named: "person \(round)"), Person(named: "another person \(round)"))
+        let (one, other) = Self.people(of: round)
         for person in [one, other] { try await consumers.signIn(person, at: apple) }
         for type in types {
           let notification = try apple.sign(type, of: one, for: Self.audience)
@@ -64,10 +64,7 @@ extension Rehearsal {
           missing.remove(record.eventType)
           if record.topic == Topic.outcomes.name { try tell(outcome: record) }
         }
-        if once, missing.isEmpty {
-          Terminal.say("One event of every type has arrived, and what follows from it is done.")
-          return .success
-        }
+        if once, missing.isEmpty { return try await endIsReached() }
       }
     } catch is CancellationError {
       return nil
@@ -75,6 +72,31 @@ extension Rehearsal {
       Terminal.complain("siwa: \(error)")
       return .failure
     }
+  }
+
+  /// Waits until nothing is left of either person of the first round, which takes the last consumer a moment.
+  private func endIsReached() async throws -> ExitCode {
+    let people = Self.people(of: 0)
+    let end = MonotonicTime.now + Self.patience
+    while true {
+      var remains: [String] = []
+      for person in [people.one, people.other] { remains += try await consumers.remains(of: person) }
+      if remains.isEmpty {
+        Terminal.say("One event of every type has arrived, and what follows from it is done: of two people")
+        Terminal.say("no customer is left in the shop, no token, and no mail state.")
+        return .success
+      }
+      guard MonotonicTime.now < end else {
+        Terminal.complain("siwa: there is still \(remains.joined(separator: ", "))")
+        return .failure
+      }
+      try await Loop.sleep(for: .milliseconds(20))
+    }
+  }
+
+  /// Whom a round is about.
+  private static func people(of round: Int) -> (one: Person, other: Person) {
+    (Person(named: "person \(round)"), Person(named: "another person \(round)"))
   }
 
   /// Says what an erasure came to.
@@ -85,7 +107,7 @@ extension Rehearsal {
     for target in outcome.targets {
       let counts = [("before", target.before), ("erased", target.affected), ("found after", target.after)]
         .compactMap { name, count in count.map { "\(name): \($0)" } }
-      Terminal.say("                 \(target.name): \(target.state), \(counts.joined(separator: ", "))")
+      Terminal.say("                           \(target.name): \(target.state), \(counts.joined(separator: ", "))")
     }
   }
 }
@@ -97,11 +119,13 @@ extension ConsumedRecord {
 
   /// `consent-revoked`, from `com.apple.siwa.consent-revoked.v1`.
   fileprivate var eventType: String {
-    header("ce_type").split(separator: ".").dropLast().last.map(String.init) ?? "unknown"
+    value == nil ? "tombstone" : header("ce_type").split(separator: ".").dropLast().last.map(String.init) ?? "unknown"
   }
 
   fileprivate var line: String {
-    let type = eventType + String(repeating: " ", count: max(0, 16 - eventType.count))
-    return "\(type) \(topic)  partition \(position.partition)  offset \(position.offset)  event \(header("ce_id"))"
+    let type = eventType + String(repeating: " ", count: max(0, 26 - eventType.count))
+    let id = header("ce_id")
+    return
+      "\(type) \(topic)  partition \(position.partition)  offset \(position.offset)\(id.isEmpty ? "" : "  event \(id)")"
   }
 }

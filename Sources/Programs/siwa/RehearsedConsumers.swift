@@ -122,7 +122,8 @@ final class RehearsedConsumers {
   }
 
   /// What is left of somebody: nothing, once all is done.
-  func remains(of subject: AppleSubject) async throws -> [String] {
+  func remains(of person: Person) async throws -> [String] {
+    guard let subject = AppleSubject(person.subject) else { return [] }
     let account = Account(team: team, subject: subject)
     var remains: [String] = []
     if try shop.knows(subject) { remains.append("a customer in the shop") }
