@@ -37,6 +37,9 @@ package enum StoreChange: Sendable, Hashable {
   /// All that is kept of the account is deleted and its data key destroyed; the keyed hash stays as a fence, with the
   /// event's time. `isFinal`: the Apple Account itself is gone.
   case eraseAccount(isFinal: Bool)
+  /// The account counts as erased since the event, though nothing is deleted: for a consumer that has forgotten its part,
+  /// before the others have. `isFinal`: the Apple Account itself is gone.
+  case fenceAccount(isFinal: Bool)
 }
 
 /// A record that follows from a settlement.

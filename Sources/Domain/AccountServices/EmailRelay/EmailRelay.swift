@@ -23,15 +23,15 @@ package struct EmailRelay: Sendable {
     case forgotten = "state-forgotten"
   }
 
-  /// All of them yield to each other by time, and of one moment to the one that takes more away. None of them brings back
-  /// whom an erasure has removed. What ends the account covers whatever happened before it.
+  /// E-mail events and withdrawn consents yield to each other by time, and of one moment to the one that takes more away.
+  /// A deletion covers them all, whenever they happened, up to the next sign-in: none brings back who is gone.
   @Sendable private static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
     case .emailEnabled: Interest(severity: 0, tie: 0, yieldsTo: [.erasure])
     case .emailDisabled: Interest(severity: 0, tie: 1, yieldsTo: [.erasure])
     case .consentRevoked: Interest(severity: 0, tie: 2, yieldsTo: [])
-    case .accountDeletionRequested: Interest(severity: 1, tie: 0, yieldsTo: [])
-    case .accountDelete: Interest(severity: 1, tie: 1, yieldsTo: [])
+    case .accountDeletionRequested: Interest(severity: 1, tie: 0, yieldsTo: [.signIn])
+    case .accountDelete: Interest(severity: 1, tie: 1, yieldsTo: [.signIn])
     }
   }
 
@@ -42,8 +42,9 @@ package struct EmailRelay: Sendable {
         account: hash(event.account), name: .relayChanged, cause: AccountOutcome.Cause(event),
         consumer: ConsumerName.emailRelay.text, doneAt: now()))
     guard let state = RelayState(event) else {
+      let isGone = event.kind != .consentRevoked
       return Decision(
-        Outcome.forgotten.rawValue, changes: [.removeRelay],
+        Outcome.forgotten.rawValue, changes: [.removeRelay] + (isGone ? [.fenceAccount(isFinal: true)] : []),
         announcements: [Announcement(forgettingRelayOf: event.account), outcome])
     }
     let record = RelayRecord(account: event.account, state: state, event: event.id)

@@ -48,6 +48,7 @@ struct ChangedAccount {
     case .noteOwnRevocation(let client, let isProven):
       ownRevocations[client] = OwnRevocation(of: client, at: event.occurredAt, isProven: isProven)
     case .eraseAccount(let isFinal): erase(ErasureFence(at: event.occurredAt, isFinal: isFinal))
+    case .fenceAccount(let isFinal): leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
     }
   }
 
@@ -70,11 +71,16 @@ struct ChangedAccount {
 
   /// With the row goes what belongs to it, and what earlier settlements would have changed of it. Own revocations stay.
   private mutating func erase(_ fence: ErasureFence) {
-    let signedInAt = signedInAt
-    erasure = (erasure?.fence.merged(with: fence, signedInAt: signedInAt) ?? fence, signedInAt)
+    leave(fence)
     isDeleted = isDeleted || wrapped != nil
-    isFenced = true
     (wrapped, cipher, made, accountSignedInAt) = (nil, nil, nil, nil)
     (endedTokens, relay) = (nil, nil)
+  }
+
+  /// The fence alone.
+  private mutating func leave(_ fence: ErasureFence) {
+    let signedInAt = signedInAt
+    erasure = (erasure?.fence.merged(with: fence, signedInAt: signedInAt) ?? fence, signedInAt)
+    isFenced = true
   }
 }

@@ -16,6 +16,7 @@ final class SQLiteAccounts {
   private let removal: Statement
   private let fence: Statement
   private let fenceReading: Statement
+  private let signInReading: Statement
 
   init(_ database: Database, _ keys: StoreKeys) throws(SQLiteError) {
     self.keys = keys
@@ -51,6 +52,7 @@ final class SQLiteAccounts {
       INSERT INTO erasure (hash, at, is_final, signed_in_at) VALUES (?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET at = excluded.at, is_final = excluded.is_final, signed_in_at = excluded.signed_in_at
       """)
+    signInReading = try database.prepare("SELECT signed_in_at FROM account WHERE hash = ?")
     fenceReading = try database.prepare("SELECT at, is_final, signed_in_at FROM erasure WHERE hash = ?")
   }
 
@@ -133,14 +135,24 @@ final class SQLiteAccounts {
 
   /// Deletes all that is kept of the account, and leaves the fence.
   func erase(_ hash: AccountHash, _ erasure: ErasureFence) throws(SQLiteError) {
+    // One row at most; it may have no sign-in.
+    let signIn = try removal.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) } ?? nil
+    try leave(erasure, hash, signIn)
+  }
+
+  /// Leaves the fence alone.
+  func fence(_ hash: AccountHash, _ erasure: ErasureFence) throws(SQLiteError) {
+    let signIn = try signInReading.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) } ?? nil
+    try leave(erasure, hash, signIn)
+  }
+
+  private func leave(_ erasure: ErasureFence, _ hash: AccountHash, _ signIn: Timestamp?) throws(SQLiteError) {
     let known = try fenceReading.first(hash.bytes) { row throws(SQLiteError) in
       (
         fence: ErasureFence(at: try row.time(0), isFinal: try row.value(1, as: Int64.self) == 1),
         signedInAt: try row.timeIfPresent(2)
       )
     }
-    // One row at most; it may have no sign-in.
-    let signIn = try removal.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) } ?? nil
     let signedInAt = [known?.signedInAt, signIn].compactMap(\.self).max()
     let merged = known?.fence.merged(with: erasure, signedInAt: signedInAt) ?? erasure
     try fence.run(hash.bytes, merged.at.milliseconds, merged.isFinal ? 1 as Int64 : 0, signedInAt?.milliseconds)

@@ -117,6 +117,8 @@ final class SQLiteStoreFile {
         try accounts.note(OwnRevocation(of: client, at: event.occurredAt, isProven: isProven), hash)
       case .eraseAccount(let isFinal):
         try accounts.erase(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
+      case .fenceAccount(let isFinal):
+        try accounts.fence(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
       }
     }
   }

@@ -1,0 +1,113 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import ConsumerSupport
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// What is known of mail to somebody, whatever arrives in whichever order.
+@Loop @Suite(.timeLimit(.minutes(5))) struct EmailRelayTests {
+  private nonisolated static let address = RelayAddress("ada@privaterelay.appleid.com")
+
+  /// What happened, at which second.
+  struct Happening: Sendable, CustomTestStringConvertible {
+    let name: String
+    let second: Int64
+
+    init(_ name: String, _ second: Int64) { (self.name, self.second) = (name, second) }
+
+    var testDescription: String { "\(name)@\(second)" }
+
+    func event() throws -> AccountEvent {
+      let address = try #require(EmailRelayTests.address)
+      let kind: AccountEvent.Kind =
+        switch name {
+        case "enabled": .emailEnabled(address, isPrivate: true)
+        case "disabled": .emailDisabled(address, isPrivate: true)
+        case "consent": .consentRevoked
+        case "asked": .accountDeletionRequested
+        default: .accountDelete
+        }
+      let sample = AccountEvent.sample(1)
+      return AccountEvent(
+        id: try #require(EventID("\(name)-\(second)")), team: sample.team, audience: sample.audience,
+        subject: sample.subject, kind: kind, occurredAt: try #require(Timestamp(seconds: 1_700_000_000 + second)),
+        issuedAt: sample.issuedAt)
+    }
+  }
+
+  private func relay() async throws -> ProcessorRig {
+    let hash = try #require(AccountHash([UInt8](repeating: 7, count: 32)))
+    return try await ProcessorRig(EmailRelay(hash: { _ in hash }, now: { ProcessorRig.now }).consumer)
+  }
+
+  @Test(arguments: [
+    ([Happening("enabled", 1), Happening("disabled", 2), Happening("enabled", 2)], "disabled since 2"),
+    ([Happening("disabled", 1), Happening("consent", 2), Happening("enabled", 3)], "enabled since 3"),
+    ([Happening("disabled", 1), Happening("enabled", 2), Happening("consent", 3)], "unknown"),
+    ([Happening("deleted", 2), Happening("enabled", 3), Happening("disabled", 4)], "erased since 2"),
+    (
+      [Happening("enabled", 1), Happening("asked", 2), Happening("consent", 3), Happening("disabled", 4)],
+      "erased since 2"
+    ),
+  ])
+  func endsAlikeWhateverComesFirst(_ happenings: [Happening], _ end: String) async throws {
+    for order in permutations(of: happenings) {
+      let rig = try await relay()
+      try await rig.assign(0)
+      for happening in order { try await rig.send(try happening.event()) }
+      let account = AccountEvent.sample(1).account
+      let knowledge = try await rig.store.relayStates(of: [account]).first
+      let text: String? =
+        switch knowledge {
+        case .known(let state): "\(state.status.rawValue) since \(state.since.milliseconds / 1000 - 1_700_000_000)"
+        case .erased(let since): "erased since \(since.milliseconds / 1000 - 1_700_000_000)"
+        case .unknown: "unknown"
+        case nil: nil
+        }
+      #expect(text == end, "\(order.map(\.testDescription))")
+      // Whoever follows the compacted topic comes to the same.
+      let last = rig.cluster.appended(on: Topic.emailRelay.name).last?.value
+      let record = try last.map { try RelayRecord(decoding: $0) }
+      #expect(
+        record.map { "\($0.state.status.rawValue) since \(($0.state.since.milliseconds / 1000) - 1_700_000_000)" }
+          ?? "nothing"
+          == (end.hasPrefix("e") && !end.hasPrefix("erased") || end.hasPrefix("disabled") ? end : "nothing"))
+      await rig.drain()
+    }
+  }
+
+  @Test func knowsWhoHasSignedInAgainAfterADeletion() async throws {
+    let rig = try await relay()
+    try await rig.assign(0)
+    try await rig.send(try Happening("enabled", 1).event(), try Happening("deleted", 2).event())
+    let account = AccountEvent.sample(1).account
+    let time = try #require(Timestamp(seconds: 1_700_000_003))
+    try await rig.store.recordSignIn(account, at: time, tokens: [])
+    try await rig.send(try Happening("enabled", 4).event())
+    #expect(rig.cluster.appended(on: Topic.emailRelay.name).map { $0.value == nil } == [false, true, false])
+    // Apple tells of the old deletion once more.
+    let again = try Happening("deleted", 2).event()
+    let other = AccountEvent(
+      id: try #require(EventID("again")), team: again.team, audience: again.audience, subject: again.subject,
+      kind: again.kind, occurredAt: again.occurredAt, issuedAt: again.issuedAt)
+    try await rig.send(other)
+    guard case .known(let state) = try await rig.store.relayStates(of: [account]).first else {
+      Issue.record("the new account is gone")
+      return
+    }
+    #expect(state.status == .enabled)
+    await rig.drain()
+  }
+
+  private func permutations(of items: [Happening]) -> [[Happening]] {
+    guard items.count > 1 else { return [items] }
+    return items.indices.flatMap { index in
+      var rest = items
+      let first = rest.remove(at: index)
+      return permutations(of: rest).map { [first] + $0 }
+    }
+  }
+}
