@@ -20,6 +20,7 @@ package final class ProcessorRig {
   private let consumer: EventConsumer
   private let file: StoreOfTests
   private var reading: Task<KafkaError?, Never>?
+  private var hasEnded = false
 
   package nonisolated static let now = Timestamp.sample(1_800_000_000_000)
   package nonisolated static let bounds = ProcessingBounds(
@@ -44,6 +45,7 @@ package final class ProcessorRig {
   }
 
   private func read() async -> KafkaError? {
+    defer { hasEnded = true }
     do throws(KafkaError) {
       try await processor.read(from: source)
       return nil
@@ -79,8 +81,10 @@ package final class ProcessorRig {
   /// Waits until nothing goes on but what waits for time, for a test or for records.
   package func untilIdle() async throws {
     await turn()
-    while !processor.isIdle { try await Loop.sleep(for: .milliseconds(1)) }
-    await turn()
+    repeat {
+      while !processor.isIdle { try await Loop.sleep(for: .milliseconds(1)) }
+      await turn()
+    } while !processor.isIdle
   }
 
   /// Ends as a program that is told to.
@@ -92,7 +96,11 @@ package final class ProcessorRig {
   /// Reads no more, and lets go of the store.
   package func stop() async {
     reading?.cancel()
-    _ = await reading?.value
+    while !hasEnded {
+      // It may wait for time.
+      alarm.advance(by: .seconds(1))
+      await turn()
+    }
     await store.close()
   }
 

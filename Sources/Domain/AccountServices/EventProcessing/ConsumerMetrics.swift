@@ -78,7 +78,7 @@ final class ConsumerMetrics {
     }
     gauge("in_flight", "Records that were read and are not done.") { Double($0.held) }
     gauge("announcements_waiting", "Records that are to be said and that the log, or the store, is not done with.") {
-      Double($0.announcing.count)
+      Double($0.partitions.values.reduce(0) { $0 + $1.announcing.count })
     }
     gauge("attempts", "How often the event has failed that has failed most often and is not done.") {
       Double($0.lanes.values.compactMap(\.passages.first?.attempts).max() ?? 0)

@@ -68,21 +68,25 @@ extension EventProcessor {
     logger.error("an event goes to the dead letters", metadata(of: passage, failure))
     let letter = DeadLetter(
       passage.record, consumer: consumer.name, cause: failure.cause, attempts: passage.attempts + 1, time: now())
-    publish([letter.record], of: passage.partition) { [self] in
-      metrics.countDeadLetter(failure.cause)
+    publish([letter.record], of: passage.partition) { [self] isThere in
       endExecution(passage)
-      finish(passage)
+      if isThere {
+        metrics.countDeadLetter(failure.cause)
+        finish(passage)
+      }
       leave(passage)
     }
   }
 
   // MARK: Publishing
 
-  /// Puts records onto the log, in their order; again from the first one on that it does not take, until it has all.
+  /// Puts records onto the log, in their order; again from the first one on that it does not take, until it has all, or
+  /// the partition is gone: then `isDone` is told that it has not.
   func publish(
-    _ records: [KafkaRecord], of work: PartitionWork, failures: Int = 0, then isDone: @escaping @Loop () -> Void
+    _ records: [KafkaRecord], of work: PartitionWork, failures: Int = 0,
+    then isDone: @escaping @Loop (_ isThere: Bool) -> Void
   ) {
-    guard !records.isEmpty else { return isDone() }
+    guard !records.isEmpty else { return isDone(true) }
     var missing = records.count
     var first = records.count
     for (index, record) in records.enumerated() {
@@ -95,13 +99,14 @@ extension EventProcessor {
         }
         missing -= 1
         guard missing == 0, let self else { return }
-        if first == records.count { return isDone() }
+        if first == records.count { return isDone(true) }
         let rest = Array(records[first...])
         let pause = Self.logPace.pause(after: failures + 1, random: 0.5 + random() / 2)
         agenda.after(pause) { [weak self] in
           guard let self, !isOver else { return }
           // Who has the partition now finds in the store what is to be said, and on the topic what is to be put aside.
-          if !work.isGone { return publish(rest, of: work, failures: failures + 1, then: isDone) }
+          if work.isGone { return isDone(false) }
+          publish(rest, of: work, failures: failures + 1, then: isDone)
         }
       }
     }

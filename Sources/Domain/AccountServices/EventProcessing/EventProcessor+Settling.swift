@@ -76,6 +76,7 @@ extension EventProcessor {
   /// An announcement, or several, that Kafka has.
   struct Announced {
     let numbers: [Int64]
+    let partition: PartitionWork
     /// What is done with it; nil where a former process has settled it.
     let passage: Passage?
   }
@@ -100,25 +101,39 @@ extension EventProcessor {
     work.isRereading = false
     let settledBefore = work.settledBefore
     work.settledBefore = []
-    if work.isGone {
-      for passage in settledBefore where !passage.isDropped { leave(passage) }
-      return
-    }
+    let before = announcing(like: work)
     guard
       let announcements = await persistently({ () throws(AccountStoreError) in
         try await store.announcements(
           of: consumer.name, partition: work.partition.partition, limit: Self.mostAnnouncements)
       })
     else { return }
+    if work.isGone {
+      for passage in settledBefore where !passage.isDropped { leave(passage) }
+      return
+    }
     let mayBeMore = announcements.count == Self.mostAnnouncements
-    let foreign = announcements.filter { !announcing.contains($0.number) }
+    // What was forgotten while the store was reading is ours, too.
+    let own = before.union(announcing(like: work))
+    let foreign = announcements.filter { !own.contains($0.number) }
     if foreign.isEmpty, !mayBeMore { return said(work, settledBefore) }
-    announcing.formUnion(foreign.map(\.number))
-    publish(foreign.map { KafkaRecord($0.announcement) }, of: work) { [self] in
-      forgettings.add(Announced(numbers: foreign.map(\.number), passage: nil))
+    work.announcing.formUnion(foreign.map(\.number))
+    publish(foreign.map { KafkaRecord($0.announcement) }, of: work) { [self] isThere in
+      guard isThere else {
+        for passage in settledBefore where !passage.isDropped { leave(passage) }
+        return
+      }
+      forgettings.add(Announced(numbers: foreign.map(\.number), partition: work, passage: nil))
       if !mayBeMore { return said(work, settledBefore) }
       work.settledBefore += settledBefore
       agenda.after(.milliseconds(10)) { [weak self] in self?.reread(work) }
+    }
+  }
+
+  /// The announcements of a partition that are in our hands. The consumer's own topic has partitions of the same numbers.
+  private func announcing(like work: PartitionWork) -> Set<Int64> {
+    partitions.values.reduce(into: work.announcing) { numbers, other in
+      if other.partition.partition == work.partition.partition { numbers.formUnion(other.announcing) }
     }
   }
 
@@ -136,18 +151,19 @@ extension EventProcessor {
 
   private func announce(_ passage: Passage, _ announcements: [NumberedAnnouncement]) {
     let numbers = announcements.map(\.number)
-    announcing.formUnion(numbers)
     let work = passage.partition
-    guard !work.isGone else {
-      // Whoever has the partition finds them in the store.
-      announcing.subtract(numbers)
-      endExecution(passage)
-      return leave(passage)
-    }
-    publish(announcements.map { KafkaRecord($0.announcement) }, of: work) { [self] in
-      forgettings.add(Announced(numbers: numbers, passage: passage))
+    work.announcing.formUnion(numbers)
+    let records = work.isGone ? nil : announcements.map { KafkaRecord($0.announcement) }
+    let isSaid = { @Loop [self] (isThere: Bool) in
+      if isThere {
+        forgettings.add(Announced(numbers: numbers, partition: work, passage: passage))
+      } else {
+        // Whoever has the partition finds them in the store.
+        endExecution(passage)
+      }
       leave(passage)
     }
+    if let records { publish(records, of: work, then: isSaid) } else { isSaid(false) }
   }
 
   /// Forgets what Kafka has.
@@ -157,8 +173,9 @@ extension EventProcessor {
       try await store.forget(announcements: numbers)
     }
     guard isDone != nil else { return }
-    announcing.subtract(numbers)
-    for passage in batch.compactMap(\.passage) {
+    for announced in batch {
+      announced.partition.announcing.subtract(announced.numbers)
+      guard let passage = announced.passage else { continue }
       endExecution(passage)
       finish(passage)
     }

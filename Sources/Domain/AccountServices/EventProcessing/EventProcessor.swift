@@ -39,8 +39,6 @@ package final class EventProcessor {
   var ready: [Passage] = []
   var workers: [Int: Task<Void, Never>] = [:]
   var lastWorker = 0
-  /// Announcements that are in our hands: published, or about to be.
-  var announcing: Set<Int64> = []
   var isCommitPlanned = false
   var isStoreFailing = false
   /// How many calls of the store wait to be made again.
@@ -75,6 +73,9 @@ package final class EventProcessor {
     metrics.observe(self, registry)
   }
 
+  /// How many partitions are ours.
+  package var partitionCount: Int { partitions.count }
+
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
     let busy = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle].count { !$0 }
@@ -95,6 +96,8 @@ package final class EventProcessor {
         reread(work)
       }
     }
+    // One that was ours and paused before may still be.
+    if !isEnding { tell { source throws(KafkaError) in try source.resume(gained) } }
   }
 
   /// Nothing more is begun of these partitions; what is being worked on goes on.

@@ -21,6 +21,8 @@ final class PartitionWork {
   var unrecovered: [Passage] = []
   /// What somebody has settled before: what there is to be said of it may be in the store still.
   var settledBefore: [Passage] = []
+  /// Announcements that are in our hands: published, or about to be.
+  var announcing: Set<Int64> = []
   /// Whether the store is about to be asked what there is to be said.
   var isRereading = false
 
