@@ -52,6 +52,13 @@ import Testing
     }
   }
 
+  @Test func theReadmeShowsAConsumerThatIsBuilt() throws {
+    guard let bytes = try? Repository.bytes("README.md") else { return }
+    let program = String(decoding: try Repository.bytes("Tests/OwnConsumer/Main.swift"), as: UTF8.self)
+    #expect(String(decoding: bytes, as: UTF8.self).contains("```swift\n\(program)```\n"))
+    #expect(program.split(separator: "\n").count <= 35)
+  }
+
   /// README.md shows the table between two comments; `siwa config list` prints it.
   @Test func theReadmeHasTheTableOfTheSettings() throws {
     guard let bytes = try? Repository.bytes("README.md") else { return }
