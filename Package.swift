@@ -200,6 +200,8 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
     benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
     benchmark("account-store", ["AccountEvents", "AccountStore", "EventLoop", "SQLite"]),
+    benchmark(
+      "consumer", ["AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry"]),
     benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
   ]
 }
