@@ -110,8 +110,8 @@ let package = Package(
     tests(
       "AccountStoreTests",
       [
-        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "PostgreSQL", "SQLite",
-        "TestSupport", "durable-writer",
+        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "SQLite", "TestSupport",
+        "durable-writer",
       ]),
     tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
@@ -202,6 +202,7 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("account-store", ["AccountEvents", "AccountStore", "EventLoop", "SQLite"]),
     benchmark(
       "consumer", ["AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry"]),
+    benchmark("account-store", ["AccountEvents", "AccountStore", "Configuration", "EventLoop", "SQLite"]),
     benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
   ]
 }

@@ -47,7 +47,7 @@ final class PostgreSQLAccountStore: AccountStore {
     of events: [EventReference], for consumer: ConsumerName
   ) async throws(AccountStoreError) -> [EventStanding] {
     guard !events.isEmpty else { return [] }
-    var batch = Batch.planning
+    var batch = Batch.byKey
     PostgreSQLFacts.read(events.map { ($0, consumer, hash(of: $0.account)) }, in: &batch)
     let reading = batch
     let facts = try await database.read { connection in
@@ -66,7 +66,7 @@ final class PostgreSQLAccountStore: AccountStore {
   ) async throws(AccountStoreError) -> [SettledOutcome] {
     guard !settlements.isEmpty else { return [] }
     let settlements = settlements.map { (settlement: $0, hash: hash(of: $0.event.account)) }
-    var batch = Batch.planning
+    var batch = Batch.byKey
     batch.lock(settlements.map(\.hash))
     PostgreSQLFacts.read(
       settlements.map { ($0.settlement.event, $0.settlement.consumer, $0.hash) }, in: &batch)
@@ -129,7 +129,7 @@ final class PostgreSQLAccountStore: AccountStore {
   func forget(announcements numbers: [Int64]) async throws(AccountStoreError) {
     guard !numbers.isEmpty else { return }
     _ = try await database.write { connection in
-      var batch = Batch.planning
+      var batch = Batch.byKey
       batch.append("DELETE FROM siwa.announcement WHERE number = ANY ($1)", PostgreSQLArray(numbers.sorted()))
       return try await connection.run(batch)
     }
@@ -196,11 +196,17 @@ final class PostgreSQLAccountStore: AccountStore {
 }
 
 extension Batch {
-  /// A batch whose statements are planned for the tables as they are: a plan that was made while they were empty is not
-  /// forgotten by itself as they grow.
-  static var planning: Batch {
+  /// A batch whose statements look each row up by its key. By itself the server reads whole tables for a few hundred
+  /// rows, and keeps such a plan as they grow. And where this program's host is gone in the middle of a transaction, the
+  /// server keeps its locks no longer than a statement may take.
+  static var byKey: Batch {
     var batch = Batch()
-    batch.append("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)")
+    batch.append(
+      """
+      SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+        set_config('enable_mergejoin', 'off', true),
+        set_config('idle_in_transaction_session_timeout', '30s', true)
+      """)
     return batch
   }
 

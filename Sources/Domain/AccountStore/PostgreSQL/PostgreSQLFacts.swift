@@ -13,13 +13,14 @@ struct PostgreSQLFacts {
   /// One row for each event, in their order, in one statement: as of one moment.
   private static let reading: StaticString = """
     SELECT
-      EXISTS (SELECT FROM siwa.ledger WHERE ledger.consumer = event.consumer AND ledger.event_id = event.id),
+      ledger.event_id IS NOT NULL,
       EXISTS (
         SELECT FROM siwa.fence WHERE fence.consumer = event.consumer AND fence.hash = event.hash
           AND fence.severity >= event.severity AND (fence.at, fence.tie) >= (event.at, event.tie)),
       attempt.count, account.signed_in_at, account.data_key, account.master_key_id,
       erasure.at, erasure.is_final, erasure.signed_in_at
     FROM unnest($1, $2, $3, $4, $5, $6) WITH ORDINALITY AS event (consumer, id, hash, severity, at, tie, position)
+      LEFT JOIN siwa.ledger ON ledger.consumer = event.consumer AND ledger.event_id = event.id
       LEFT JOIN siwa.attempt ON attempt.consumer = event.consumer AND attempt.event_id = event.id
       LEFT JOIN siwa.account ON account.hash = event.hash
       LEFT JOIN siwa.erasure ON erasure.hash = event.hash

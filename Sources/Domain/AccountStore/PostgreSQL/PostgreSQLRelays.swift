@@ -26,7 +26,7 @@ enum PostgreSQLRelays {
   static func knowledge(
     of hashes: [AccountHash], _ keys: StoreKeys, with connection: Connection
   ) async throws -> [RelayKnowledge] {
-    var batch = Batch.planning
+    var batch = Batch.byKey
     batch.append(
       """
       SELECT relay.status, relay.since, relay.is_private, relay.address,

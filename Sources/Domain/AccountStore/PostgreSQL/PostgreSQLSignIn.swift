@@ -11,12 +11,12 @@ struct PostgreSQLSignIn {
 
   /// Records it in a transaction that does nothing else.
   func record(_ keys: StoreKeys, with connection: Connection) async throws {
-    var reading = Batch()
+    var reading = Batch.byKey
     reading.lock([hash])
     reading.append("SELECT data_key, master_key_id FROM siwa.account WHERE hash = $1", hash.bytes)
     var wrapped: (key: [UInt8], masterKeyID: String)?
     try await connection.run(reading) { execution, row throws(PostgreSQLError) in
-      if execution == 2 { wrapped = (try row.value(0), try row.value(1)) }
+      if execution == 3 { wrapped = (try row.value(0), try row.value(1)) }
     }
     var writing = Batch()
     let key: AES256GCM

@@ -1,5 +1,6 @@
 import AccountEvents
 import AccountStore
+import Configuration
 import EventLoop
 import Glibc
 
@@ -9,13 +10,19 @@ struct Load: Sendable {
   let count: Int
   let accounts: Int
   let batch: Int
+  /// What libpq wants to hear of a database for the store; nil for one of SQLite's.
+  let postgresql: String?
 
   @Loop
   func run() async -> Int32 {
     do {
       let key = "\(directory)/master-key"
       try write(try MasterKey.newText(), to: key)
-      let settings = StoreSettings(database: .sqlite(path: "\(directory)/store.sqlite"), masterKeyFile: key)
+      let database: StoreSettings.Database =
+        if let postgresql { .postgresql(Secret(postgresql), connections: 1) } else {
+          .sqlite(path: "\(directory)/store.sqlite")
+        }
+      let settings = StoreSettings(database: database, masterKeyFile: key)
       _ = try await settings.administration().migrate()
       let store = try await settings.open()
       var numbers: [Int64] = []
@@ -31,6 +38,7 @@ struct Load: Sendable {
         _ = try await store.settle(settlements(first), at: time(first))
       }
       await store.close()
+      if postgresql != nil { return 0 }
       let bare = try Bare("\(directory)/bare.sqlite")
       let thread = BlockingThread(named: "bare")
       let inserted = try await measure("SQLite    ") { first in
