@@ -40,7 +40,7 @@ import Testing
     let listener = try ListeningSocket(.loopback(port: 0))
     let pool = try TestPool(
       "host=127.0.0.1 port=\(listener.address.port) dbname=x", connectTimeout: .milliseconds(50),
-      leaseTimeout: .seconds(2)
+      leaseTimeout: .seconds(20)
     ).pool
     let error = await failure { try await pool.withConnection { _ in } }
     #expect(error?.code == .connection && error?.detail.contains("0.05") == true)
@@ -71,7 +71,7 @@ import Testing
     let server = try await PostgreSQLServer(["listen_addresses=127.0.0.1"])
     let database = "host=127.0.0.1 port=\(server.port) user=guarded password=correct dbname=postgres"
     try await TestPool("\(database) sslmode=prefer").pool.withConnection { _ in }
-    let pool = try TestPool("\(database) sslmode=require", leaseTimeout: .seconds(1)).pool
+    let pool = try TestPool("\(database) sslmode=require", leaseTimeout: .seconds(20)).pool
     let error = await failure { try await pool.withConnection { _ in } }
     #expect(error?.code == .connection && error?.detail.contains("SSL") == true)
   }
