@@ -15,7 +15,7 @@ package enum DataEraserProgram: ConsumerProgram {
   package static func makeConsumer(
     _ own: ErasureSettings, in surroundings: ConsumerSurroundings
   ) async throws -> EventConsumer {
-    let targets = try own.makeTargets(kafka: surroundings.kafka, logger: surroundings.logger)
+    let targets = try Erasures.makeTargets(own.targets, kafka: surroundings.kafka, logger: surroundings.logger)
     for (name, target) in targets {
       do throws(ErasureFailure) {
         try await target.check()

@@ -75,21 +75,6 @@ package final class Erasures {
     package let failures: [String]
   }
 
-  /// What each target of the plan holds of the account now; nil where it cannot count. Changes nothing.
-  package func survey(
-    _ account: Account, plan: [String]
-  ) async -> [(name: String, count: Result<Int?, ErasureFailure>)] {
-    var counts: [(String, Result<Int?, ErasureFailure>)] = []
-    for (name, target) in targets where plan.contains(name) {
-      do throws(ErasureFailure) {
-        counts.append((name, .success(try await target.count(account))))
-      } catch {
-        counts.append((name, .failure(error)))
-      }
-    }
-    return counts
-  }
-
   private func erase(
     _ name: String, _ target: any ErasureTarget, _ order: ErasureOrder, _ event: EventReference, wasBegun: Bool,
     _ before: inout Int?

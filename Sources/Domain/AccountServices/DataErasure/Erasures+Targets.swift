@@ -1,16 +1,17 @@
 import AccountEvents
-package import EventLoop
+import EventLoop
 import HTTPClient
 package import Kafka
 package import Telemetry
 
-extension ErasureSettings {
+extension Erasures {
   /// The targets as they were declared, in their order. None of them is asked yet.
-  @Loop
-  package func makeTargets(kafka: KafkaConfiguration, logger: Logger) throws(KafkaError) -> [Erasures.NamedTarget] {
+  package static func makeTargets(
+    _ targets: [(name: String, target: ErasureSettings.Target)], kafka: KafkaConfiguration, logger: Logger
+  ) throws(KafkaError) -> [NamedTarget] {
     var producer: Producer?
     var client: HTTPClient?
-    var made: [Erasures.NamedTarget] = []
+    var made: [NamedTarget] = []
     for (name, target) in targets {
       switch target {
       case .sqlite(let path, let statements): made.append((name, SQLiteTarget(path: path, statements: statements)))
