@@ -68,7 +68,7 @@ extension EventProcessor {
     logger.error("an event goes to the dead letters", metadata(of: passage, failure))
     let letter = DeadLetter(
       passage.record, consumer: consumer.name, cause: failure.cause, attempts: passage.attempts + 1, time: now())
-    publish([letter.record], of: passage.partition) { [self] isThere in
+    publish([Saying(letter.record)], of: passage.partition) { [self] isThere in
       endExecution(passage)
       if isThere {
         metrics.countDeadLetter(failure.cause)
@@ -77,42 +77,6 @@ extension EventProcessor {
       leave(passage)
     }
   }
-
-  // MARK: Publishing
-
-  /// Puts records onto the log, in their order; again from the first one on that it does not take, until it has all, or
-  /// the partition is gone: then `isDone` is told that it has not.
-  func publish(
-    _ records: [KafkaRecord], of work: PartitionWork, failures: Int = 0,
-    then isDone: @escaping @Loop (_ isThere: Bool) -> Void
-  ) {
-    guard !records.isEmpty else { return isDone(true) }
-    var missing = records.count
-    var first = records.count
-    for (index, record) in records.enumerated() {
-      log.append(record) { [weak self] report in
-        if case .failure(let error) = report {
-          first = min(first, index)
-          self?.logger.warning(
-            "the log does not take what is to be said",
-            ["kafka.topic": .string(record.topic), "reason": .string(error.reason), "detail": .string(error.detail)])
-        }
-        missing -= 1
-        guard missing == 0, let self else { return }
-        if first == records.count { return isDone(true) }
-        let rest = Array(records[first...])
-        let pause = Self.logPace.pause(after: failures + 1, random: 0.5 + random() / 2)
-        agenda.after(pause) { [weak self] in
-          guard let self, !isOver else { return }
-          // Who has the partition now finds in the store what is to be said, and on the topic what is to be put aside.
-          if work.isGone { return isDone(false) }
-          publish(rest, of: work, failures: failures + 1, then: isDone)
-        }
-      }
-    }
-  }
-
-  private static let logPace = RetryPace(first: .milliseconds(100), longest: .seconds(5))
 }
 
 extension ConsumerFailure {

@@ -95,10 +95,13 @@ extension EventProcessor {
     settlements.add(.reread(work))
   }
 
-  private static let mostAnnouncements = 512
+  static let mostAnnouncements = 512
 
   private func readWhatIsToBeSaid(_ work: PartitionWork) async {
-    work.isRereading = false
+    // What another one of the same number is about to say may be what is waited for here.
+    if partitions.values.contains(where: { $0 !== work && $0.isSaying && isAlike($0, work) }) {
+      return agenda.after(.milliseconds(10)) { [weak self] in self?.settlements.add(.reread(work)) }
+    }
     let settledBefore = work.settledBefore
     work.settledBefore = []
     let before = announcing(like: work)
@@ -108,32 +111,35 @@ extension EventProcessor {
           of: consumer.name, partition: work.partition.partition, limit: Self.mostAnnouncements)
       })
     else { return }
-    if work.isGone {
-      for passage in settledBefore where !passage.isDropped { leave(passage) }
-      return
-    }
-    let mayBeMore = announcements.count == Self.mostAnnouncements
     // What was forgotten while the store was reading is ours, too.
     let own = before.union(announcing(like: work))
-    let foreign = announcements.filter { !own.contains($0.number) }
-    if foreign.isEmpty, !mayBeMore { return said(work, settledBefore) }
+    let foreign = work.isGone ? [] : announcements.filter { !own.contains($0.number) }
+    let mayBeMore = announcements.count == Self.mostAnnouncements
     work.announcing.formUnion(foreign.map(\.number))
-    publish(foreign.map { KafkaRecord($0.announcement) }, of: work) { [self] isThere in
-      guard isThere else {
-        for passage in settledBefore where !passage.isDropped { leave(passage) }
-        return
+    work.isSaying = true
+    publish(foreign.map { Saying($0) }, of: work) { [self] isThere in
+      work.isSaying = false
+      work.isRereading = false
+      if isThere, !foreign.isEmpty {
+        forgettings.add(Announced(numbers: foreign.map(\.number), partition: work, passage: nil))
       }
-      forgettings.add(Announced(numbers: foreign.map(\.number), partition: work, passage: nil))
-      if !mayBeMore { return said(work, settledBefore) }
-      work.settledBefore += settledBefore
-      agenda.after(.milliseconds(10)) { [weak self] in self?.reread(work) }
+      if isThere, mayBeMore, !work.isGone {
+        work.settledBefore += settledBefore
+        return agenda.after(.milliseconds(10)) { [weak self] in self?.reread(work) }
+      }
+      said(work, settledBefore)
+      if !work.settledBefore.isEmpty { reread(work) }
     }
+  }
+
+  private func isAlike(_ one: PartitionWork, _ other: PartitionWork) -> Bool {
+    one.partition.partition == other.partition.partition
   }
 
   /// The announcements of a partition that are in our hands. The consumer's own topic has partitions of the same numbers.
   private func announcing(like work: PartitionWork) -> Set<Int64> {
     partitions.values.reduce(into: work.announcing) { numbers, other in
-      if other.partition.partition == work.partition.partition { numbers.formUnion(other.announcing) }
+      if isAlike(other, work) { numbers.formUnion(other.announcing) }
     }
   }
 
@@ -153,7 +159,6 @@ extension EventProcessor {
     let numbers = announcements.map(\.number)
     let work = passage.partition
     work.announcing.formUnion(numbers)
-    let records = work.isGone ? nil : announcements.map { KafkaRecord($0.announcement) }
     let isSaid = { @Loop [self] (isThere: Bool) in
       if isThere {
         forgettings.add(Announced(numbers: numbers, partition: work, passage: passage))
@@ -163,7 +168,7 @@ extension EventProcessor {
       }
       leave(passage)
     }
-    if let records { publish(records, of: work, then: isSaid) } else { isSaid(false) }
+    if work.isGone { isSaid(false) } else { publish(announcements.map { Saying($0) }, of: work, then: isSaid) }
   }
 
   /// Forgets what Kafka has.

@@ -41,6 +41,8 @@ package final class EventProcessor {
   var lastWorker = 0
   var isCommitPlanned = false
   var isStoreFailing = false
+  /// How many publications are about to be made again.
+  var republishing = 0
   /// How many calls of the store wait to be made again.
   var pausing = 0
   /// Whether nothing new is begun.
@@ -78,7 +80,7 @@ package final class EventProcessor {
 
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
-    let busy = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle].count { !$0 }
+    let busy = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle].count { !$0 } + republishing
     return busy == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
   }
 

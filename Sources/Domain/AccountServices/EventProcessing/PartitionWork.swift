@@ -23,8 +23,10 @@ final class PartitionWork {
   var settledBefore: [Passage] = []
   /// Announcements that are in our hands: published, or about to be.
   var announcing: Set<Int64> = []
-  /// Whether the store is about to be asked what there is to be said.
+  /// Whether the store is asked what there is to be said, or about to be, until that is said.
   var isRereading = false
+  /// Whether what the store had is being said.
+  var isSaying = false
 
   init(_ partition: TopicPartition) { self.partition = partition }
 }
