@@ -199,7 +199,6 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
     benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
-    benchmark("account-store", ["AccountEvents", "AccountStore", "EventLoop", "SQLite"]),
     benchmark(
       "consumer", ["AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry"]),
     benchmark("account-store", ["AccountEvents", "AccountStore", "Configuration", "EventLoop", "SQLite"]),
