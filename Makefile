@@ -22,7 +22,9 @@ build: ## build everything, tests included
 	swift build --build-tests $(swift_options)
 
 # What wants the machine for itself: a cluster that breaks, groups whose members have deadlines.
-exclusive := 'ReliabilityTests|GroupTests'
+exclusive := 'ReliabilityTests|GroupTests|GroupProcessingTests'
+# What starts programs, brokers and databases, and is not to be kept from them by a thousand other tests.
+starting := 'AccountServicesTests|AccountStoreTests|EndToEndTests|PostgreSQLTests'
 
 # A program that a test kills ends at once, instead of drawing its backtrace.
 test test-long: export SWIFT_BACKTRACE := enable=no
@@ -30,7 +32,8 @@ test: ## run every test; the summary comes last
 	@.ci/packages build test
 	@Tests/make-python
 	swift test --disable-xctest $(swift_options) --filter $(exclusive)
-	swift test --disable-xctest $(swift_options) --skip $(exclusive)
+	swift test --disable-xctest $(swift_options) --filter $(starting) --skip $(exclusive)
+	swift test --disable-xctest $(swift_options) --skip $(exclusive) --skip $(starting)
 
 test-long: export EFFORT ?= 20
 test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
