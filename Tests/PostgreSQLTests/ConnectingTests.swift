@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test func nobodyAtTheSocketMayBeTriedAgain() async throws {
-    let error = try await refusal("host=/nowhere", leaseTimeout: .seconds(1))
+    let error = try await refusal("host=/nowhere", leaseTimeout: .seconds(20))
     #expect(error?.code == .connection && error?.isRetriable == true)
     #expect(error?.detail.contains("/nowhere") == true)
   }
