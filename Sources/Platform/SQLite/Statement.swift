@@ -56,8 +56,8 @@ import CSQLite
   /// Whether running it changes nothing in the database.
   public var isReadOnly: Bool { unsafe sqlite3_stmt_readonly(handle) != 0 }
 
-  /// How many parameters it has.
-  public var parameterCount: Int { Int(unsafe sqlite3_bind_parameter_count(handle)) }
+  /// Whether it has a parameter of that name, such as `$1`.
+  public func uses(parameter name: String) -> Bool { unsafe sqlite3_bind_parameter_index(handle, name) != 0 }
 
   /// Runs it to its end, whatever rows it returns.
   public func run<each Value: SQLiteValue>(_ values: repeat each Value) throws(SQLiteError) {

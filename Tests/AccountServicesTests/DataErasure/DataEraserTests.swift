@@ -125,6 +125,20 @@ import Testing
     }
   }
 
+  @Test func leavesAloneWhoSignsInWhileATargetWorks() async throws {
+    try await withEraser { store, process, registry in
+      let event = AccountEvent.sample(1, .accountDelete)
+      shop.failure = ErasureFailure(.notNow, "status 503")
+      _ = await #expect(throws: ConsumerFailure.self) { try await process(event) }
+      try await store.recordSignIn(event.account, at: event.occurredAt + .seconds(60), tokens: [])
+      shop.failure = nil
+      let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
+      #expect(failure == .waiting("superseded-newer-sign-in", for: .milliseconds(10)))
+      #expect(shop.orders.count == 1, "it was not asked again")
+      #expect(metric("siwa_erasures_incomplete", registry) == "0")
+    }
+  }
+
   @Test func keepsTheFirstCountOfAnAttemptThatWasCutShort() async throws {
     try await withEraser { store, process, _ in
       let event = AccountEvent.sample(1, .accountDelete)

@@ -109,6 +109,7 @@ import Testing
   @Test(arguments: [
     (countUsers, ["DELETE FROM user"], countUsers), (countUsers, ["DELETE FROM user WHERE apple_sub = ?"], countUsers),
     (countUsers, ["DELETE FROM user WHERE apple_sub = $1; DELETE FROM user"], countUsers),
+    (countUsers, ["DELETE FROM user WHERE apple_team = $2"], countUsers),
     (countUsers, ["DELETE FROM users WHERE apple_sub = $1"], countUsers), (countUsers, [""], countUsers),
     ("DELETE FROM user WHERE apple_sub = $1 RETURNING 1", eraseBoth, countUsers),
     (countUsers, eraseBoth, "SELECT count(*) FROM user"),
@@ -130,5 +131,16 @@ import Testing
     #expect(unsafe access(path, F_OK) != 0, "it makes none of its own")
     try makeDatabase()
     #expect(try await target.erase(order).affected == 3)
+  }
+
+  @Test func erasesFromTheFileThatIsThereNow() async throws {
+    try makeDatabase()
+    let target = target()
+    #expect(try await target.count(order.account) == 1)
+    // Restored from a backup, say.
+    #expect(unsafe rename(path, path + ".old") == 0)
+    try makeDatabase()
+    #expect(try await target.erase(order).affected == 3)
+    #expect(try rows() == [2, 4])
   }
 }

@@ -10,8 +10,6 @@ final class ScriptedTarget: ErasureTarget {
   /// Why it refuses at the moment.
   var failure: ErasureFailure?
   private(set) var orders: [ErasureOrder] = []
-  /// Called after it has erased, before it answers.
-  var afterwards: () -> Void = {}
 
   init(holding content: Int) { self.content = content }
 
@@ -22,7 +20,6 @@ final class ScriptedTarget: ErasureTarget {
     if let failure { throw failure }
     let affected = content
     content = 0
-    afterwards()
     return ErasureResult(.erased, affected: affected, found: 0, detail: "")
   }
 

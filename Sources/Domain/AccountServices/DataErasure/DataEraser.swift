@@ -62,6 +62,9 @@ package final class DataEraser {
     let steps: [ErasureStep]
     do {
       steps = try await erasures.proceed(with: order, plan: plan, event: delivery.reference)
+    } catch let error as Erasures.Superseded {
+      // The store judges it in the same way, and writes it down.
+      throw ConsumerFailure.waiting("superseded-\(error.cause.rawValue)", for: .milliseconds(10))
     } catch let error as Erasures.Incomplete {
       throw ConsumerFailure.transient("targets-incomplete", detail: error.failures.joined(separator: ", "))
     }

@@ -43,9 +43,14 @@ package final class Erasures {
         steps.append(earlier)
         continue
       }
+      // A target may take minutes. Who has signed in meanwhile is not the one that the event speaks of.
+      if case .superseded(let cause)? = try await store.standings(of: [event], for: .dataEraser).first {
+        forget(order.event)
+        throw Superseded(cause: cause)
+      }
       var before = earlier?.before
       do {
-        steps.append(try await erase(name, target, order, event, wasBegun: earlier?.state == .begun, &before))
+        steps.append(try await erase(name, target, order, event, wasBegun: earlier != nil, &before))
         metrics.erased[name]?.increment()
       } catch let failure as ErasureFailure {
         failures.append("\(name): \(failure.code.rawValue)")
@@ -64,9 +69,19 @@ package final class Erasures {
       metrics.incomplete.set(Double(incomplete.count))
       throw Incomplete(failures: failures)
     }
-    incomplete.remove(order.event)
-    metrics.incomplete.set(Double(incomplete.count))
+    forget(order.event)
     return steps
+  }
+
+  private func forget(_ event: EventID) {
+    incomplete.remove(event)
+    metrics.incomplete.set(Double(incomplete.count))
+  }
+
+  /// Something has made the event void while it was being worked on: what is not erased stays.
+  package struct Superseded: Error {
+    /// What it was.
+    package let cause: Supersession
   }
 
   /// Some targets have failed; the others are done.
@@ -85,7 +100,7 @@ package final class Erasures {
       ErasureStep(
         target: name, state: .begun, before: before, affected: nil, after: nil, detail: "", time: now()), of: event)
     let result = try await target.erase(order)
-    // Nobody knows how many an attempt has erased that was cut short.
+    // Nobody knows how many an earlier attempt has erased that was cut short, or whose answer did not come.
     let affected = wasBegun ? nil : result.affected
     let step = ErasureStep(
       target: name, state: result.state == .erased ? .erased : .retained, before: before, affected: affected,

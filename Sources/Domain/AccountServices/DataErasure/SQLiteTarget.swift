@@ -1,15 +1,12 @@
 package import AccountEvents
 import EventLoop
 import SQLite
-import Synchronization
 
 /// An SQLite database of the operator's.
 package final class SQLiteTarget: ErasureTarget {
   private let path: String
   private let statements: SQLStatements
   private let thread: BlockingThread
-  /// Open while it works. The lock is never waited for: one thread takes it.
-  private let connection = Mutex<Connection?>(nil)
 
   /// The database at `path`, which must be there when the target is used.
   package init(path: String, statements: SQLStatements) {
@@ -48,19 +45,13 @@ package final class SQLiteTarget: ErasureTarget {
   private func run<Value: Sendable>(
     _ work: @escaping @Sendable (Connection) throws(SQLiteError) -> Value
   ) async throws(ErasureFailure) -> Value {
-    let result = await thread.run { [self] in
-      connection.withLock { connection in
-        Result { () throws(ErasureFailure) in
-          do throws(SQLiteError) {
-            if let connection { return try work(connection) }
-            let opened = try Connection(path, statements)
-            connection = opened
-            return try work(opened)
-          } catch {
-            // Opened anew next time: the file may have been replaced.
-            connection = nil
-            throw ErasureFailure(error)
-          }
+    let result = await thread.run { [path, statements] in
+      Result { () throws(ErasureFailure) in
+        do throws(SQLiteError) {
+          // Anew each time: what was open before may be a file that another one has replaced, and nobody's any more.
+          return try work(try Connection(path, statements))
+        } catch {
+          throw ErasureFailure(error)
         }
       }
     }
@@ -79,8 +70,8 @@ private final class Connection {
     let database = try Database(path, .foreign, busyTimeout: .seconds(5))
     func compile(_ sql: String) throws(SQLiteError) -> Statement {
       let statement = try database.prepare(unescaped: sql, parameters: SQLStatements.parameters)
-      // One that names nobody speaks of everybody.
-      guard statement.parameterCount > 0 else { throw .unexpectedValue("a statement without $1: \(sql)") }
+      // One that names nobody speaks of everybody, or of a whole team.
+      guard statement.uses(parameter: "$1") else { throw .unexpectedValue("a statement without $1: \(sql)") }
       return statement
     }
     func compileQuery(_ sql: String) throws(SQLiteError) -> Statement {
