@@ -58,6 +58,29 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func whatAConsumersOwnTopicLeadsToWaitsInAQueueOfItsOwn(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let known = Sample.event("1", at: 1, partition: 3)
+      let own = EventOrigin(topic: "apple.account-events.email-relay.retry.v1", partition: 3, offset: 0)
+      let retried = EventReference(
+        id: Sample.valid(EventID("2")), account: Sample.account(2), occurredAt: known.occurredAt, origin: own,
+        weight: known.weight, yieldsTo: [])
+      _ = try await store.settle(
+        [
+          known.settled(announcing: [Sample.announcement("a")]),
+          retried.settled(announcing: [Sample.announcement("b")]),
+        ],
+        at: now)
+      let (first, second) = (
+        try await store.announcements(of: Sample.relay, partition: known.origin.queue, limit: 10),
+        try await store.announcements(of: Sample.relay, partition: own.queue, limit: 10)
+      )
+      #expect(first.map(\.announcement) == [Sample.announcement("a")])
+      #expect(second.map(\.announcement) == [Sample.announcement("b")])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func announcementsAreNumberedAndForgotten(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let said = ["a", "b", "c"].map { Sample.announcement($0) } + [Sample.announcement("d", tombstone: true)]

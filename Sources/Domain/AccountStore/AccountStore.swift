@@ -26,7 +26,8 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Counts one more attempt at an event that could not be processed, and returns how many there were.
   func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int
 
-  /// What was decided and is still to be said on Kafka, oldest first: of one consumer and one partition that it reads.
+  /// What was decided and is still to be said on Kafka, oldest first: of one consumer and one partition that it reads, by
+  /// the number of its queue (`EventOrigin.queue`).
   func announcements(
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) async throws(AccountStoreError) -> [NumberedAnnouncement]

@@ -50,6 +50,10 @@ package struct EventOrigin: Sendable, Hashable {
   package init(topic: String, partition: Int32, offset: Int64) {
     (self.topic, self.partition, self.offset) = (topic, partition, offset)
   }
+
+  /// The queue in which announcements of events from here wait to be said: one of each partition of the account events,
+  /// and one of its own, below zero, of each partition of a consumer's own topic, which another member may have.
+  package var queue: Int32 { topic == Topic.accountEvents.name ? partition : -1 - partition }
 }
 
 /// How an event compares with others of its account, for one consumer.

@@ -69,7 +69,7 @@ extension EventProcessor {
     guard sayings.contains(where: { $0.number != nil }) else { return sayings }
     let known = await persistently { () throws(AccountStoreError) in
       try await store.announcements(
-        of: consumer.name, partition: work.partition.partition, limit: Self.mostAnnouncements)
+        of: consumer.name, partition: work.queue, limit: Self.mostAnnouncements)
     }
     guard let known else { return nil }
     let numbers = Set(known.map(\.number))

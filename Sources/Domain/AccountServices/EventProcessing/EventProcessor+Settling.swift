@@ -98,21 +98,17 @@ extension EventProcessor {
   static let mostAnnouncements = 512
 
   private func readWhatIsToBeSaid(_ work: PartitionWork) async {
-    // What another one of the same number is about to say may be what is waited for here.
-    if partitions.values.contains(where: { $0 !== work && $0.isSaying && isAlike($0, work) }) {
-      return agenda.after(.milliseconds(10)) { [weak self] in self?.settlements.add(.reread(work)) }
-    }
     let settledBefore = work.settledBefore
     work.settledBefore = []
-    let before = announcing(like: work)
+    let before = work.announcing
     guard
       let announcements = await persistently({ () throws(AccountStoreError) in
         try await store.announcements(
-          of: consumer.name, partition: work.partition.partition, limit: Self.mostAnnouncements)
+          of: consumer.name, partition: work.queue, limit: Self.mostAnnouncements)
       })
     else { return }
     // What was forgotten while the store was reading is ours, too.
-    let own = before.union(announcing(like: work))
+    let own = before.union(work.announcing)
     let foreign = work.isGone ? [] : announcements.filter { !own.contains($0.number) }
     let mayBeMore = announcements.count == Self.mostAnnouncements
     work.announcing.formUnion(foreign.map(\.number))
@@ -129,17 +125,6 @@ extension EventProcessor {
       }
       said(work, settledBefore)
       if !work.settledBefore.isEmpty { reread(work) }
-    }
-  }
-
-  private func isAlike(_ one: PartitionWork, _ other: PartitionWork) -> Bool {
-    one.partition.partition == other.partition.partition
-  }
-
-  /// The announcements of a partition that are in our hands. The consumer's own topic has partitions of the same numbers.
-  private func announcing(like work: PartitionWork) -> Set<Int64> {
-    partitions.values.reduce(into: work.announcing) { numbers, other in
-      if isAlike(other, work) { numbers.formUnion(other.announcing) }
     }
   }
 

@@ -1,3 +1,4 @@
+import AccountStore
 import EventLoop
 import Kafka
 
@@ -5,6 +6,8 @@ import Kafka
 @Loop
 final class PartitionWork {
   let partition: TopicPartition
+  /// The queue of its announcements in the store.
+  var queue: Int32 { EventOrigin(topic: partition.topic, partition: partition.partition, offset: 0).queue }
   var progress = PartitionProgress()
   /// What the group was told last.
   var committed: Int64?

@@ -67,7 +67,7 @@ struct JudgedSettlements {
           taken.append(number)
           announcements.append(
             try SealedAnnouncement(
-              announcement, number: number, of: consumer, partition: event.origin.partition, with: keys.announcements))
+              announcement, number: number, of: consumer, partition: event.origin.queue, with: keys.announcements))
         }
         outcomes.append(.applied(announcements: taken))
       }

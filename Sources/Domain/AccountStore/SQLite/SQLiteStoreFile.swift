@@ -86,7 +86,7 @@ final class SQLiteStoreFile {
             number += 1
             numbers.append(number)
             try announcements.insert(
-              announcement, number: number, of: settlement.consumer, partition: settlement.event.origin.partition)
+              announcement, number: number, of: settlement.consumer, partition: settlement.event.origin.queue)
           }
           outcomes.append(.applied(announcements: numbers))
         }
