@@ -98,7 +98,7 @@ import Testing
       #expect(bytes == 3000 * 3001 / 2)
     }
     let other = TemporaryDirectory().path + "/nothing.pem"
-    let pool = try TestPool("\(database) sslrootcert=\(other)", leaseTimeout: .seconds(1)).pool
+    let pool = try TestPool("\(database) sslrootcert=\(other)", leaseTimeout: .seconds(30)).pool
     let error = await failure { try await pool.withConnection { _ in } }
     #expect(error?.code == .connection && error?.detail.contains("root certificate") == true)
   }
