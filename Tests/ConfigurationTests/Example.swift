@@ -56,13 +56,13 @@ extension SettingType where Value == String {
   /// A type of the tests' own.
   static var url: SettingType {
     SettingType(
-      "URL", expected: "an https URL", placeholder: "", show: { $0 },
+      "URL", expected: "an https URL", standIn: "", show: { $0 },
       parse: { $0.hasPrefix("https://") && $0.utf8.count > 8 ? $0 : nil })
   }
 }
 
 private let room = SettingType(
-  "room", expected: "a room (capital letters)", placeholder: "", show: { $0 },
+  "room", expected: "a room (capital letters)", standIn: "", show: { $0 },
   parse: { text in
     !text.isEmpty && text.utf8.allSatisfy { (0x41...0x5a).contains($0) } ? text : nil
   })

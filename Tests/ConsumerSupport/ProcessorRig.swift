@@ -5,6 +5,7 @@ package import EventLoop
 package import Kafka
 package import Telemetry
 package import TestSupport
+import Testing
 
 /// A consumer's processor over topics in memory and a real store, with a clock that a test moves.
 @Loop
@@ -82,7 +83,7 @@ package final class ProcessorRig {
   package func untilIdle() async throws {
     await turn()
     repeat {
-      while !processor.isIdle { try await Loop.sleep(for: .milliseconds(1)) }
+      try await until(every: .milliseconds(1)) { processor.isIdle }
       await turn()
     } while !processor.isIdle
   }

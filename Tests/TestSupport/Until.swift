@@ -1,11 +1,12 @@
 import EventLoop
 public import Testing
 
-/// Waits for what nobody announces: a metric that counts up, a page that says another thing. Asks every 10 ms, and
+/// Waits for what nobody announces: a metric that counts up, a page that says another thing. Asks again and again, and
 /// fails the test where it takes longer than anything should.
 @Loop
 public func until(
-  within limit: Duration = .seconds(120), _ condition: @Loop () async throws -> Bool,
+  within limit: Duration = .seconds(120), every pause: Duration = .milliseconds(10),
+  _ condition: @Loop () async throws -> Bool,
   sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
   let end = MonotonicTime.now + limit
@@ -14,6 +15,6 @@ public func until(
       Issue.record("waited \(limit) in vain", sourceLocation: sourceLocation)
       throw CancellationError()
     }
-    try await Loop.sleep(for: .milliseconds(10))
+    try await Loop.sleep(for: pause)
   }
 }

@@ -51,13 +51,10 @@ public import EventLoop
   public func assign(_ partitions: [PartitionStart]) throws(KafkaError) {
     precondition(membership == nil, "the group assigns the partitions of its members")
     guard !isClosed else { throw .consumerClosed }
-    let list = unsafe rd_kafka_topic_partition_list_new(CInt(clamping: partitions.count))
-    defer { unsafe rd_kafka_topic_partition_list_destroy(list) }
-    for start in partitions {
-      let entry = unsafe rd_kafka_topic_partition_list_add(list, start.topic, start.partition)
-      unsafe entry?.pointee.offset = start.place.number
-    }
-    let result = unsafe rd_kafka_assign(client.handle.pointer, list)
+    let list = PartitionList(
+      Dictionary(
+        partitions.map { (TopicPartition($0.topic, $0.partition), $0.place.number) }, uniquingKeysWith: { $1 }))
+    let result = unsafe rd_kafka_assign(client.handle.pointer, list.pointer)
     if result != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(result) }
   }
 

@@ -26,8 +26,8 @@ import CLibrdkafka
   deinit { unsafe rd_kafka_topic_partition_list_destroy(pointer) }
 
   private func add(_ partition: TopicPartition, _ offset: Int64?) {
-    let entry = unsafe rd_kafka_topic_partition_list_add(pointer, partition.topic, partition.partition)
-    if let offset { unsafe entry?.pointee.offset = offset }
+    let added = unsafe rd_kafka_topic_partition_list_add(pointer, partition.topic, partition.partition)
+    if let offset { unsafe added?.pointee.offset = offset }
   }
 
   /// What the list says now.

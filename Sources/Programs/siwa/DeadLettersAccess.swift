@@ -79,7 +79,7 @@ struct LetterSelection {
 extension SettingType where Value == LetterPlace {
   fileprivate static var letterPlace: SettingType {
     SettingType(
-      "place", expected: "a partition and an offset, such as 0/17", placeholder: LetterPlace(partition: 0, offset: 0),
+      "place", expected: "a partition and an offset, such as 0/17", standIn: LetterPlace(partition: 0, offset: 0),
       show: \.description, parse: { LetterPlace($0) })
   }
 }

@@ -86,7 +86,7 @@ extension SettingType where Value == ConsumerName {
   static var consumerName: SettingType {
     SettingType(
       "consumer", expected: "the name of a consumer (small letters, digits, hyphens), such as token-revoker",
-      placeholder: "token-revoker", show: \.text, parse: { ConsumerName($0) })
+      standIn: "token-revoker", show: \.text, parse: { ConsumerName($0) })
   }
 }
 

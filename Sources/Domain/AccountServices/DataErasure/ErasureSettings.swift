@@ -152,7 +152,7 @@ extension SettingType where Value == String {
   /// How targets are named: in outcomes and in the ids of webhooks.
   fileprivate static var targetName: SettingType {
     SettingType(
-      "name", expected: "a name of 1 to 40 small letters, digits and hyphens", placeholder: "shop", show: { $0 },
+      "name", expected: "a name of 1 to 40 small letters, digits and hyphens", standIn: "shop", show: { $0 },
       parse: { text in
         1...40 ~= text.utf8.count
           && text.utf8.allSatisfy { 0x61...0x7a ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x2d } ? text : nil
@@ -162,7 +162,7 @@ extension SettingType where Value == String {
   /// A day of the calendar in ISO 8601's form.
   fileprivate static var date: SettingType {
     SettingType(
-      "date", expected: "a date such as 2036-12-31", placeholder: "2036-12-31", show: { $0 },
+      "date", expected: "a date such as 2036-12-31", standIn: "2036-12-31", show: { $0 },
       parse: { text in
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.map(\.utf8.count) == [4, 2, 2], parts.allSatisfy({ $0.utf8.allSatisfy { 0x30...0x39 ~= $0 } }),

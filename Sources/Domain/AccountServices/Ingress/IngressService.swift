@@ -82,11 +82,15 @@ package final class IngressService {
     readiness.isFrozen = true
     readiness[.service] = .notReady(cause: "draining")
     logger.info("ingress drains", ["http.connections": .integer(server.connectionCount)])
-    await withDiscardingTaskGroup { [publisher, server] group in
+    await withDiscardingTaskGroup { [publisher, server, logger] group in
       group.addTask(executorPreference: Loop.executor) {
-        // Cancelled where all were answered in time. Where not, nobody gets an answer any more, and what still waits for
-        // the log waits for nothing.
-        do { try await Loop.sleep(until: end) } catch {}
+        do {
+          try await Loop.sleep(until: end)
+          // Nobody gets an answer any more, and what still waits for the log waits for nothing.
+          logger.warning("the time to drain is over before all was answered")
+        } catch {
+          logger.debug("all was answered in time")  // which is why this task was cancelled
+        }
         await publisher.close(by: end)
       }
       await server.drain(within: patience)

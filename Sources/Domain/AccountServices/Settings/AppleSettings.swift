@@ -93,7 +93,7 @@ extension SettingType where Value == HTTPClientURL {
   package static var httpURL: SettingType {
     SettingType(
       "URL", expected: "an https URL (http only to this machine), such as https://example.com/path",
-      placeholder: .apple("keys"), show: \.description, parse: { HTTPClientURL($0) })
+      standIn: .apple("keys"), show: \.description, parse: { HTTPClientURL($0) })
   }
 }
 

@@ -56,7 +56,7 @@ extension SettingType where Value == String {
   fileprivate static var program: SettingType {
     let names = ConfigurationSchema.siwa.programs.map(\.name)
     return SettingType(
-      "program", expected: names.joined(separator: ", "), placeholder: "", show: { $0 },
+      "program", expected: names.joined(separator: ", "), standIn: "", show: { $0 },
       parse: { names.contains($0) ? $0 : nil })
   }
 }

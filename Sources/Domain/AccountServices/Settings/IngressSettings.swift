@@ -126,7 +126,7 @@ extension SettingType where Value == String {
   /// What a request line can carry as a path and what nobody could spell in two ways.
   fileprivate static var httpPath: SettingType {
     SettingType(
-      "path of a URL", expected: "a path that begins with /, of letters, digits and -._~/", placeholder: "/",
+      "path of a URL", expected: "a path that begins with /, of letters, digits and -._~/", standIn: "/",
       show: { $0 },
       parse: { text in
         let isPlain = text.utf8.allSatisfy { byte in

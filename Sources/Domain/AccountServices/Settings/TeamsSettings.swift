@@ -66,7 +66,7 @@ extension TeamKey {
 extension SettingType where Value == KeyID {
   fileprivate static var keyID: SettingType {
     SettingType(
-      "key ID", expected: "a key ID (ten capital letters and digits, such as ABC123DEFG)", placeholder: .sample,
+      "key ID", expected: "a key ID (ten capital letters and digits, such as ABC123DEFG)", standIn: .sample,
       show: \.text, parse: { text in TeamID(text) == nil ? nil : KeyID(text) })
   }
 }
@@ -82,7 +82,7 @@ extension SettingType where Value == TeamID {
   /// A Team ID.
   package static var teamID: SettingType {
     SettingType(
-      "Team ID", expected: "a Team ID (ten capital letters and digits, such as A1B2C3D4E5)", placeholder: .sample,
+      "Team ID", expected: "a Team ID (ten capital letters and digits, such as A1B2C3D4E5)", standIn: .sample,
       show: \.text, parse: { TeamID($0) })
   }
 }
@@ -90,7 +90,7 @@ extension SettingType where Value == TeamID {
 extension SettingType where Value == ClientID {
   fileprivate static var clientID: SettingType {
     SettingType(
-      "App ID or Services ID", expected: "an App ID or Services ID, such as com.example.app", placeholder: .sample,
+      "App ID or Services ID", expected: "an App ID or Services ID, such as com.example.app", standIn: .sample,
       show: \.text, parse: { ClientID($0) })
   }
 }

@@ -85,7 +85,7 @@ public struct CommandArguments {
   /// An argument without a name, by its place; all of those that must be there come first.
   public mutating func read<Value>(_ name: String, _ type: SettingType<Value>, _ help: String) -> Value {
     declare(.positional, name, "", isRequired: true, help)
-    return parse(positionals.popFirst(), name, type, orMissing: true) ?? type.placeholder
+    return parse(positionals.popFirst(), name, type, orMissing: true) ?? type.standIn
   }
 
   /// An argument without a name that may be left out.
@@ -99,7 +99,7 @@ public struct CommandArguments {
     _ name: String, _ value: String, _ type: SettingType<Value>, _ help: String
   ) -> Value {
     declare(.option, name, value, isRequired: true, help)
-    return parse(options[name]?.first, name, type, orMissing: true) ?? type.placeholder
+    return parse(options[name]?.first, name, type, orMissing: true) ?? type.standIn
   }
 
   /// An option that has a default.

@@ -4,7 +4,7 @@ extension SettingType where Value == String {
   /// In the configuration file a relative path starts from the file's own directory, elsewhere from the working one.
   public static var path: SettingType {
     SettingType(
-      "path", expected: "a path", placeholder: "", show: { $0 },
+      "path", expected: "a path", standIn: "", show: { $0 },
       parse: { input, _ throws(Misfit) in
         try input.path()
       })
@@ -14,7 +14,7 @@ extension SettingType where Value == String {
   public static func file(isPrivate: Bool = false) -> SettingType {
     SettingType(
       isPrivate ? "path of a private file" : "path of a file", expected: "the path of a file that can be read",
-      placeholder: "", show: { $0 },
+      standIn: "", show: { $0 },
       parse: { input, warnings throws(Misfit) in
         let path = try input.path()
         do {
@@ -35,7 +35,7 @@ extension SettingType where Value == Secret {
   /// the secret.
   public static var secret: SettingType {
     SettingType(
-      "secret", expected: "the path of a file that holds the secret", placeholder: Secret(""), isSecret: true,
+      "secret", expected: "the path of a file that holds the secret", standIn: Secret(""), isSecret: true,
       show: \.description
     ) { input, warnings throws(Misfit) in
       if input.isSecretItself {

@@ -4,7 +4,7 @@ extension SettingType where Value == String {
   /// Text of a bounded number of bytes, without control characters.
   public static func text(_ size: ClosedRange<Int>) -> SettingType {
     SettingType(
-      "text", expected: "text of \(size.lowerBound) to \(size.upperBound) bytes", placeholder: "", show: { $0 },
+      "text", expected: "text of \(size.lowerBound) to \(size.upperBound) bytes", standIn: "", show: { $0 },
       parse: { text in
         size.contains(text.utf8.count) && !text.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7f }
           ? text : nil
@@ -19,7 +19,7 @@ extension SettingType where Value == Int {
     return SettingType(
       "\(unit.map { "number of \($0)" } ?? "whole number"), \(bounds)",
       expected: "a \(unit.map { "number of \($0)" } ?? "whole number") from \(bounds)",
-      placeholder: range.lowerBound, show: { String($0) },
+      standIn: range.lowerBound, show: { String($0) },
       parse: { text in
         // Only the one way to write it: neither +5 nor 007.
         guard let number = Int(text), String(number) == text, range.contains(number) else { return nil }
@@ -31,7 +31,7 @@ extension SettingType where Value == Int {
   public static func byteSize(_ range: ClosedRange<Int>) -> SettingType {
     let bounds = "\(ByteSize.show(range.lowerBound)) to \(ByteSize.show(range.upperBound))"
     return SettingType(
-      "size, \(bounds)", expected: "a size from \(bounds), such as 512B, 64KiB or 1MiB", placeholder: range.lowerBound,
+      "size, \(bounds)", expected: "a size from \(bounds), such as 512B, 64KiB or 1MiB", standIn: range.lowerBound,
       show: ByteSize.show
     ) { text in
       guard let size = Quantity.parse(text, units: ByteSize.units), range.contains(size) else { return nil }
@@ -44,7 +44,7 @@ extension SettingType where Value == Bool {
   /// `true` or `false`, and no other word for it.
   public static var boolean: SettingType {
     SettingType(
-      "true or false", expected: "true or false", placeholder: false, show: { $0 ? "true" : "false" },
+      "true or false", expected: "true or false", standIn: false, show: { $0 ? "true" : "false" },
       parse: {
         text in text == "true" ? true : text == "false" ? false : nil
       })
@@ -57,7 +57,7 @@ extension SettingType where Value == Duration {
     let bounds = "\(Milliseconds.show(range.lowerBound)) to \(Milliseconds.show(range.upperBound))"
     return SettingType(
       "duration, \(bounds)", expected: "a duration from \(bounds), such as 250ms, 5s or 60d",
-      placeholder: range.lowerBound, show: Milliseconds.show
+      standIn: range.lowerBound, show: Milliseconds.show
     ) { text in
       guard let count = Quantity.parse(text, units: Milliseconds.units) else { return nil }
       let duration = Duration.milliseconds(count)
@@ -71,7 +71,7 @@ extension SettingType where Value == SocketAddress {
   public static var socketAddress: SettingType {
     SettingType(
       "address and port", expected: "an IP address and a port, such as 127.0.0.1:8443 or [::1]:8443",
-      placeholder: .loopback(port: 0), show: \.description
+      standIn: .loopback(port: 0), show: \.description
     ) { SocketAddress($0) }
   }
 }

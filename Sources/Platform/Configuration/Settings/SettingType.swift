@@ -5,27 +5,27 @@ public struct SettingType<Value: Sendable>: Sendable {
   /// For a fault, after "expected": `a duration from 1s to 5m, such as 250ms, 5s or 60d`.
   public let expectation: String
   /// Stands in for a faulty value, so that reading goes on and finds the other faults; no program ever sees it.
-  let placeholder: Value
+  let standIn: Value
   let isSecret: Bool
   let parse: @Sendable (SettingInput, inout [String]) throws(Misfit) -> Value
   let show: @Sendable (Value) -> String
 
   init(
-    _ name: String, expected expectation: String, placeholder: Value, isSecret: Bool = false,
+    _ name: String, expected expectation: String, standIn: Value, isSecret: Bool = false,
     show: @escaping @Sendable (Value) -> String,
     parse: @escaping @Sendable (SettingInput, inout [String]) throws(Misfit) -> Value
   ) {
-    (self.name, self.expectation, self.placeholder, self.isSecret) = (name, expectation, placeholder, isSecret)
+    (self.name, self.expectation, self.standIn, self.isSecret) = (name, expectation, standIn, isSecret)
     (self.show, self.parse) = (show, parse)
   }
 
-  /// A type of somebody's own. `parse` returns nil for what is not a value of it; `placeholder` is any value: it stands
+  /// A type of somebody's own. `parse` returns nil for what is not a value of it; `standIn` is any value: it stands
   /// in for a faulty one while the other faults are looked for, and no program ever sees it.
   public init(
-    _ name: String, expected expectation: String, placeholder: Value, show: @escaping @Sendable (Value) -> String,
+    _ name: String, expected expectation: String, standIn: Value, show: @escaping @Sendable (Value) -> String,
     parse: @escaping @Sendable (String) -> Value?
   ) {
-    self.init(name, expected: expectation, placeholder: placeholder, show: show) {
+    self.init(name, expected: expectation, standIn: standIn, show: show) {
       input, _ throws(Misfit) in
       guard let value = parse(try input.text()) else { throw input.misfit() }
       return value
@@ -41,7 +41,7 @@ extension SettingType {
     let bounds = "\(count.lowerBound) to \(count.upperBound)"
     return SettingType(
       "list of \(element.name), \(bounds) of them",
-      expected: "a list of \(bounds) items, each \(element.expectation)", placeholder: [],
+      expected: "a list of \(bounds) items, each \(element.expectation)", standIn: [],
       show: { $0.map(element.show).joined(separator: ", ") },
       parse: { input, warnings throws(Misfit) in
         let items = try input.items()
@@ -58,6 +58,6 @@ extension SettingType {
     let names = Value.allCases.map(\.rawValue)
     guard let first = Value.allCases.first else { preconditionFailure("\(type) has no cases") }
     let text = names.count == 1 ? names[0] : names.dropLast().joined(separator: ", ") + " or " + names[names.count - 1]
-    return SettingType(text, expected: text, placeholder: first, show: \.rawValue) { Value(rawValue: $0) }
+    return SettingType(text, expected: text, standIn: first, show: \.rawValue) { Value(rawValue: $0) }
   }
 }

@@ -8,10 +8,10 @@ extension Settings {
     _ body: (inout Settings, _ path: String, _ key: Key) -> Value
   ) -> [(key: Key, value: Value)] {
     if isDescribing {
-      return [(type.placeholder, body(&self, "\(path).{\(name)}", type.placeholder))]
+      return [(type.standIn, body(&self, "\(path).{\(name)}", type.standIn))]
     }
     var result: [(Key, Value)] = []
-    let keys = keys(at: path, declaredBy: { body(&$0, "\(path).{\(name)}", type.placeholder) })
+    let keys = keys(at: path, declaredBy: { body(&$0, "\(path).{\(name)}", type.standIn) })
     for (text, origin) in keys {
       var ignored: [String] = []
       do {
@@ -113,7 +113,7 @@ extension Settings {
 
 /// Any text that C can take, PEM with its newlines too.
 private let property = SettingType(
-  "text", expected: "text", placeholder: "", show: { $0 },
+  "text", expected: "text", standIn: "", show: { $0 },
   parse: { text in
     text.utf8.count <= 65_536 && !text.utf8.contains(0) ? text : nil
   })

@@ -28,7 +28,7 @@ public struct Settings {
       let place = "set it in \(values.fileName) or as \(values.variable(of: path))"
       fault(.preset, path, "missing; expected \(type.expectation); \(place)")
     }
-    return type.placeholder
+    return type.standIn
   }
 
   /// A setting that has a default.
