@@ -15,58 +15,36 @@ extension AppleSigningKey {
 
   /// Reads the value of a record on `Topic.signingKeys`. Members that this version does not know are passed over.
   public init(decoding value: [UInt8]) throws(EventDecodingError) {
-    let members: Members
-    do throws(JSONError) {
-      members = try unsafe Members(reading: value.span.bytes)
-    } catch {
-      throw EventDecodingError(reading: error)
-    }
+    let members = try Members(of: value)
     func require(_ isRight: Bool, _ name: String) throws(EventDecodingError) {
-      guard isRight else { throw EventDecodingError(code: .malformedMember, detail: name) }
+      _ = try members.required(isRight ? true : nil, name)
     }
     try require(members.type == "RSA", "kty")
     try require(members.use == "sig", "use")
     try require(members.algorithm == "RS256", "alg")
     try require(members.exponent == "AQAB", "e")
-    guard let id = members.id.flatMap(KeyID.init) else {
-      throw EventDecodingError(code: .malformedMember, detail: "kid")
-    }
-    guard let firstSeen = members.firstSeen.flatMap(Timestamp.init(milliseconds:)) else {
-      throw EventDecodingError(code: .malformedMember, detail: "first_seen")
-    }
-    guard let modulus = members.modulus, let key = AppleSigningKey(id: id, modulus: modulus, firstSeen: firstSeen)
-    else { throw EventDecodingError(code: .malformedMember, detail: "n") }
-    self = key
+    self = try members.required(
+      AppleSigningKey(
+        id: try members.required(members.id, "kid"), modulus: try members.required(members.modulus, "n"),
+        firstSeen: try members.required(members.firstSeen, "first_seen")), "n")
   }
 }
 
-/// The members as they were written; nil where one is missing.
-private struct Members {
-  var id, type, use, algorithm, modulus, exponent: String?
-  var firstSeen: Int64?
+private struct Members: RecordMembers {
+  var id: KeyID?
+  var type, use, algorithm, modulus, exponent: String?
+  var firstSeen: Timestamp?
 
-  /// Far more than a key has, so that later versions may add to it.
-  private static let limits = JSONLimits(bytes: 65_536, depth: 16, members: 64)
-
-  init(reading value: RawSpan) throws(JSONError) {
-    self = try JSONReader.read(value, Self.limits) { reader throws(JSONError) in
-      guard try reader.kind == .object else { throw JSONError(.malformed, at: reader.offset) }
-      var members = Members()
-      try reader.readObject { name, value throws(JSONError) in
-        switch name {
-        case "kid": members.id = try value.readString()
-        case "kty": members.type = try value.readString()
-        case "use": members.use = try value.readString()
-        case "alg": members.algorithm = try value.readString()
-        case "n": members.modulus = try value.readString()
-        case "e": members.exponent = try value.readString()
-        case "first_seen": members.firstSeen = try value.readInteger()
-        default: break
-        }
-      }
-      return members
+  mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
+    switch name {
+    case "kid": id = KeyID(try value.readString())
+    case "kty": type = try value.readString()
+    case "use": use = try value.readString()
+    case "alg": algorithm = try value.readString()
+    case "n": modulus = try value.readString()
+    case "e": exponent = try value.readString()
+    case "first_seen": firstSeen = Timestamp(milliseconds: try value.readInteger())
+    default: break
     }
   }
-
-  private init() {}
 }

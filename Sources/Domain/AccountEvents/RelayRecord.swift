@@ -31,29 +31,20 @@ public struct RelayRecord: Sendable, Hashable {
 
   /// Reads the value of a record on `Topic.emailRelay`. Members that this version does not know are passed over.
   public init(decoding value: [UInt8]) throws(EventDecodingError) {
-    let members: Members
-    do throws(JSONError) {
-      members = try unsafe Members(reading: value.span.bytes)
-    } catch {
-      throw EventDecodingError(reading: error)
-    }
-    func required<Value>(_ value: Value?, _ name: String) throws(EventDecodingError) -> Value {
-      guard let value else { throw EventDecodingError(code: .malformedMember, detail: name) }
-      return value
-    }
-    guard let status = RelayState.Status(rawValue: try required(members.status, "status")) else {
+    let members = try Members(of: value)
+    guard let status = RelayState.Status(rawValue: try members.required(members.status, "status")) else {
       throw EventDecodingError(code: .unknownType, detail: "status")
     }
-    account = Account(team: try required(members.team, "team"), subject: try required(members.subject, "sub"))
+    account = Account(
+      team: try members.required(members.team, "team"), subject: try members.required(members.subject, "sub"))
     state = RelayState(
       status: status, address: members.address, isPrivate: members.isPrivate ?? false,
-      since: try required(members.since, "since"))
-    event = try required(members.event, "event")
+      since: try members.required(members.since, "since"))
+    event = try members.required(members.event, "event")
   }
 }
 
-/// The members as they were read: nil where one is missing or not of its form.
-private struct Members {
+private struct Members: RecordMembers {
   var team: TeamID?
   var subject: AppleSubject?
   var status: String?
@@ -62,28 +53,16 @@ private struct Members {
   var isPrivate: Bool?
   var event: EventID?
 
-  /// Far more than a state has, so that later versions may add to it.
-  private static let limits = JSONLimits(bytes: 65_536, depth: 16, members: 64)
-
-  init(reading value: RawSpan) throws(JSONError) {
-    self = try JSONReader.read(value, Self.limits) { reader throws(JSONError) in
-      guard try reader.kind == .object else { throw JSONError(.malformed, at: reader.offset) }
-      var members = Members()
-      try reader.readObject { name, value throws(JSONError) in
-        switch name {
-        case "team": members.team = TeamID(try value.readString())
-        case "sub": members.subject = AppleSubject(try value.readString())
-        case "status": members.status = try value.readString()
-        case "since": members.since = Timestamp(milliseconds: try value.readInteger())
-        case "email": members.address = RelayAddress(try value.readString())
-        case "is_private_email": members.isPrivate = try value.readBoolean()
-        case "event": members.event = EventID(try value.readString())
-        default: break
-        }
-      }
-      return members
+  mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
+    switch name {
+    case "team": team = TeamID(try value.readString())
+    case "sub": subject = AppleSubject(try value.readString())
+    case "status": status = try value.readString()
+    case "since": since = Timestamp(milliseconds: try value.readInteger())
+    case "email": address = RelayAddress(try value.readString())
+    case "is_private_email": isPrivate = try value.readBoolean()
+    case "event": event = EventID(try value.readString())
+    default: break
     }
   }
-
-  private init() {}
 }

@@ -22,26 +22,9 @@ struct DeadLettersAccess {
   /// Runs `body` with the letters as they are now.
   @Loop
   func run(_ body: @Loop (DeadLetterBox, DeadLetters) async throws(KafkaError) -> ExitCode) async -> ExitCode {
-    do {
-      let sources = options.sources(environment: ConfigurationSources.processEnvironment)
-      let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value
-      let box = DeadLetterBox(try kafka.configuration(), of: consumer, within: Self.patience) { line in
-        if line.level == .error { Terminal.complain("siwa: \(line.text)") }
-      }
+    await options.withKafka { configuration, log throws(KafkaError) in
+      let box = DeadLetterBox(configuration, of: consumer, within: Self.patience, log: log)
       return try await body(box, try await box.read())
-    } catch let faults as ConfigurationError {
-      Terminal.complain("\(faults)")
-      return .misuse
-    } catch let error as KafkaError {
-      Terminal.complain("siwa: kafka: \(error.detail)")
-      switch error.code {
-      case .invalidConfiguration: return .misuse
-      case .brokerUnavailable, .timedOut, .authenticationFailed, .notAuthorized, .unsupported: return .unreachable
-      default: return .failure
-      }
-    } catch {
-      Terminal.complain("siwa: \(error)")
-      return .failure
     }
   }
 }

@@ -22,29 +22,12 @@ struct TopicsAccess {
   /// Runs `body` with the cluster that the configuration names.
   @Loop
   func run(_ body: @Loop (Admin) async throws(KafkaError) -> ExitCode) async -> ExitCode {
-    do {
-      let sources = options.sources(environment: ConfigurationSources.processEnvironment)
-      let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value
-      let admin = try Admin(kafka.configuration()) { line in
-        if line.level == .error { Terminal.complain("siwa: \(line.text)") }
-      }
+    await options.withKafka { configuration, log throws(KafkaError) in
+      let admin = try Admin(configuration, log: log)
       let result: Result<ExitCode, KafkaError>
       do throws(KafkaError) { result = .success(try await body(admin)) } catch { result = .failure(error) }
       await admin.close()
       return try result.get()
-    } catch let faults as ConfigurationError {
-      Terminal.complain("\(faults)")
-      return .misuse
-    } catch let error as KafkaError {
-      Terminal.complain("siwa: kafka: \(error.detail)")
-      switch error.code {
-      case .invalidConfiguration: return .misuse
-      case .brokerUnavailable, .timedOut, .authenticationFailed, .notAuthorized, .unsupported: return .unreachable
-      default: return .failure
-      }
-    } catch {
-      Terminal.complain("siwa: \(error)")
-      return .failure
     }
   }
 
