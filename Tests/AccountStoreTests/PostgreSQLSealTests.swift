@@ -12,21 +12,6 @@ import Testing
 
   init() async throws { rig = try await PostgreSQLRig() }
 
-  private func fill(_ store: any AccountStore, _ accounts: ClosedRange<Int>) async throws {
-    for number in accounts {
-      let account = Sample.account(number)
-      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
-      let event = Sample.event("e\(number)", of: account, at: 2)
-      let said = Announcement(
-        topic: Topic(name: "apple.email-relay.v1"), key: account.key, value: Array(Sample.address(number).text.utf8),
-        headers: [])
-      _ = try await store.settle(
-        [event.settled(.setRelay(Sample.enabled(2, number)), announcing: [said])], at: now)
-      _ = try await store.countAttempt(
-        FailedAttempt(at: Sample.event("f", of: account, at: 3), by: Sample.revoker, cause: "any", time: now))
-    }
-  }
-
   /// As text, and as `bytea` stands in a dump.
   private func forms(of text: String) -> [String] {
     [text, text.utf8.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()]
@@ -34,7 +19,7 @@ import Testing
 
   @Test func aStolenDatabaseNamesNobody() async throws {
     let store = try await rig.open()
-    try await fill(store, 1...20)
+    try await store.fill(1...20)
     let dump = try await rig.dump()
     for number in 1...20 {
       for secret in [
@@ -50,7 +35,7 @@ import Testing
 
   @Test func anErasureLeavesAHashAndTheFence() async throws {
     let store = try await rig.open()
-    try await fill(store, 1...2)
+    try await store.fill(1...2)
     let deletion = Sample.event("d", of: Sample.account(1), at: 9)
     _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
     for table in ["account", "relay", "token", "erasure"] {
@@ -61,7 +46,7 @@ import Testing
 
   @Test func whatWasMovedDoesNotOpen() async throws {
     let store = try await rig.open()
-    try await fill(store, 1...3)
+    try await store.fill(1...3)
     var report = try await rig.administration.verify { _ in }
     var expected = StoreReport()
     (expected.accounts, expected.tokens, expected.relays) = (3, 3, 3)

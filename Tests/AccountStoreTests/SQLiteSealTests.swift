@@ -14,27 +14,12 @@ import Testing
 
   init() throws { rig = try SQLiteRig() }
 
-  private func fill(_ store: SQLiteAccountStore, _ accounts: ClosedRange<Int>) async throws {
-    for number in accounts {
-      let account = Sample.account(number)
-      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
-      let event = Sample.event("e\(number)", of: account, at: 2)
-      let said = Announcement(
-        topic: Topic(name: "apple.email-relay.v1"), key: account.key, value: Array(Sample.address(number).text.utf8),
-        headers: [])
-      _ = try await store.settle(
-        [event.settled(.setRelay(Sample.enabled(2, number)), announcing: [said])], at: now)
-      _ = try await store.countAttempt(
-        FailedAttempt(at: Sample.event("f", of: account, at: 3), by: Sample.revoker, cause: "any", time: now))
-    }
-  }
-
   @Test func aStolenDatabaseNamesNobody() async throws {
     let secrets = (1...20).flatMap {
       [Sample.account($0).subject.text, Sample.address($0).text, Sample.token($0).value.text]
     }
     let store = try await rig.open()
-    try await fill(store, 1...20)
+    try await store.fill(1...20)
     #expect(try rig.found(secrets) == [])
     #expect(try rig.found(["email-relay"]) == ["email-relay"], "the bytes are those of the store")
     let deletion = Sample.event("d", of: Sample.account(1), at: 9)
@@ -47,7 +32,7 @@ import Testing
 
   @Test func anErasureLeavesAHashAndTheFence() async throws {
     let store = try await rig.open()
-    try await fill(store, 1...2)
+    try await store.fill(1...2)
     let sealed = try wrappedKeysAndAddresses()
     #expect(sealed.count == 4)
     let deletion = Sample.event("d", of: Sample.account(1), at: 9)
@@ -114,7 +99,7 @@ import Testing
     ] as [StaticString])
   func whatWasMovedDoesNotOpen(sql: StaticString) async throws {
     let store = try await rig.open()
-    try await fill(store, 1...2)
+    try await store.fill(1...2)
     try rig.execute(sql)
     // What reads it refuses it, and `siwa store integrity` finds it.
     var codes: Set<AccountStoreError.Code> = []
@@ -137,7 +122,7 @@ import Testing
   /// What cannot be opened must not be written over either, as though there had been nothing.
   @Test func aBrokenKeyStopsWhatNeedsIt() async throws {
     let store = try await rig.open()
-    try await fill(store, 1...2)
+    try await store.fill(1...2)
     try rig.execute("UPDATE account SET data_key = randomblob(60)")
     let other = Sample.event("x", of: Sample.account(3), at: 5).settled(
       .setRelay(Sample.enabled(5)), announcing: [Sample.announcement("x")])

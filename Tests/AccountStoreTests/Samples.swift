@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountStore
 import Cryptography
+import EventLoop
 import Testing
 
 /// What never looks alike by accident: each can be looked for in the bytes of a file.
@@ -67,3 +68,22 @@ extension EventReference {
 }
 
 func newMasterKey() throws -> MasterKey { try #require(MasterKey(try SecureRandom.bytes(32))) }
+
+extension AccountStore {
+  /// Writes of each account whatever a store may hold of somebody: its sign-in, a token, the state of its mail, what is to
+  /// be said of it, a failed attempt.
+  @Loop
+  func fill(_ accounts: ClosedRange<Int>, at now: Timestamp = Sample.time(10_000)) async throws {
+    for number in accounts {
+      let account = Sample.account(number)
+      try await recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
+      let event = Sample.event("e\(number)", of: account, at: 2)
+      let said = Announcement(
+        topic: Topic(name: "apple.email-relay.v1"), key: account.key, value: Array(Sample.address(number).text.utf8),
+        headers: [])
+      _ = try await settle([event.settled(.setRelay(Sample.enabled(2, number)), announcing: [said])], at: now)
+      _ = try await countAttempt(
+        FailedAttempt(at: Sample.event("f", of: account, at: 3), by: Sample.revoker, cause: "any", time: now))
+    }
+  }
+}

@@ -5,38 +5,20 @@ import Testing
 
 /// What becomes of a transaction whose connection, server or task ends.
 @Loop @Suite(PostgreSQLServer.isThere) struct LostTransactionTests {
-  private static let schema: StaticString = "CREATE TABLE number (value bigint PRIMARY KEY)"
-  private static let insertion: StaticString = "INSERT INTO number (value) VALUES ($1)"
-
-  /// A pool whose database has an empty table.
-  private func pool(size: Int = 4, attempts: Int = 5) async throws -> ConnectionPool {
-    let pool = try await TestPool.fresh(size: size, attempts: attempts).pool
-    try await pool.withConnection { try await $0.run(script: Self.schema) }
-    return pool
-  }
-
-  private func numbers(_ pool: ConnectionPool) async throws -> [Int64] {
-    try await pool.withConnection { connection in
-      try await connection.query("SELECT value FROM number ORDER BY value", limit: .many) {
-        row throws(PostgreSQLError) in try row.value(0)
-      }
-    }
-  }
-
   @Test func aConnectionLostBeforeTheCommitIsMadeGood() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     var attempts = 0
     try await pool.transaction(.readCommitted) { connection in
       attempts += 1
-      try await connection.execute(Self.insertion, Int64(attempts))
+      try await connection.execute(NumberTable.insertion, Int64(attempts))
       if attempts == 1 { try await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())") }
     }
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(attempts == 2 && values == [2])
   }
 
   @Test func whatIsLostDuringTheCommitIsUncertain() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     try await pool.withConnection { connection in
       try await connection.run(
         script: """
@@ -50,23 +32,23 @@ import Testing
     let error = await failure {
       try await pool.transaction(.readCommitted) { connection in
         attempts += 1
-        try await connection.execute(Self.insertion, Int64(1))
+        try await connection.execute(NumberTable.insertion, Int64(1))
       }
     }
     #expect(attempts == 1 && error?.isUncertain == true && error?.isRetriable == false)
     #expect(error?.code == .unavailable && error?.sqlState == "57P01")
     let alone = await failure {
-      _ = try await pool.withConnection { try await $0.execute(Self.insertion, Int64(2)) }
+      _ = try await pool.withConnection { try await $0.execute(NumberTable.insertion, Int64(2)) }
     }
     #expect(alone?.isUncertain == true)
   }
 
   @Test func whoIsCancelledGivesTheConnectionUpAndHasChangedNothing() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     let isWaiting = Signal()
     let task = Task {
       try await pool.transaction(.readCommitted) { connection in
-        try await connection.execute(Self.insertion, Int64(1))
+        try await connection.execute(NumberTable.insertion, Int64(1))
         isWaiting.fire()
         try await connection.execute("SELECT pg_sleep(1000) -- for long")
       }
@@ -80,26 +62,26 @@ import Testing
     let error = await failure { try await task.value }
     #expect(error?.code == .cancelled && error?.isUncertain == false)
     try await until { try await pool.withConnection { try await $0.execute(count) } == 0 }
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(values.isEmpty)
   }
 
   @Test func whoIsCancelledBeforeTheCommitHasChangedNothing() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     let task = Task {
       try await pool.transaction(.readCommitted) { connection in
-        try await connection.execute(Self.insertion, Int64(1))
+        try await connection.execute(NumberTable.insertion, Int64(1))
         unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
       }
     }
     let error = await failure { try await task.value }
     #expect(error?.code == .cancelled && error?.isUncertain == false)
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(values.isEmpty)
   }
 
   @Test func aCommitOnItsWayIsNotCancelled() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     try await pool.withConnection { connection in
       try await connection.run(
         script: """
@@ -112,7 +94,7 @@ import Testing
     try await pool.transaction(.readCommitted) { holder in
       try await holder.execute("SELECT pg_advisory_xact_lock(1)")
       let task = Task {
-        try await pool.transaction(.readCommitted) { try await $0.execute(Self.insertion, Int64(1)) }
+        try await pool.transaction(.readCommitted) { try await $0.execute(NumberTable.insertion, Int64(1)) }
       }
       try await until {
         try await holder.execute("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
@@ -121,25 +103,25 @@ import Testing
       await turn()
       Task { _ = try await task.value }
     }
-    try await until { try await numbers(pool) == [1] }
+    try await until { try await NumberTable.values(pool) == [1] }
   }
 
   @Test func aServerThatIsKilledInATransactionComesBack() async throws {
     let server = try await PostgreSQLServer()
     let pool = try TestPool(await server.makeDatabase()).pool
-    try await pool.withConnection { try await $0.run(script: Self.schema) }
-    try await pool.transaction(.serializable) { try await $0.execute(Self.insertion, Int64(0)) }
+    try await pool.withConnection { try await $0.run(script: NumberTable.schema) }
+    try await pool.transaction(.serializable) { try await $0.execute(NumberTable.insertion, Int64(0)) }
     var attempts = 0
     try await pool.transaction(.serializable) { connection in
       attempts += 1
-      try await connection.execute(Self.insertion, Int64(attempts))
+      try await connection.execute(NumberTable.insertion, Int64(attempts))
       if attempts == 1 {
         server.kill()
         try await server.start()
       }
-      try await connection.execute(Self.insertion, Int64(10))
+      try await connection.execute(NumberTable.insertion, Int64(10))
     }
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(attempts == 2 && values == [0, 2, 10])
   }
 }

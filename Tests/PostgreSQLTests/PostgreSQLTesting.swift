@@ -41,6 +41,29 @@ final class Notices: Sendable {
   var texts: [String] { all.withLock { $0.map { "\($0.severity) \($0.sqlState) \($0.text)" } } }
 }
 
+/// A table of numbers, each once.
+@Loop
+enum NumberTable {
+  nonisolated static let schema: StaticString = "CREATE TABLE number (value bigint PRIMARY KEY)"
+  nonisolated static let insertion: StaticString = "INSERT INTO number (value) VALUES ($1)"
+
+  /// A pool whose database has the table, empty.
+  static func pool(size: Int = 4, attempts: Int = 5) async throws -> ConnectionPool {
+    let pool = try await TestPool.fresh(size: size, attempts: attempts).pool
+    try await pool.withConnection { try await $0.run(script: schema) }
+    return pool
+  }
+
+  /// What is in the table, in order.
+  static func values(_ pool: ConnectionPool) async throws -> [Int64] {
+    try await pool.withConnection { connection in
+      try await connection.query("SELECT value FROM number ORDER BY value", limit: .many) {
+        row throws(PostgreSQLError) in try row.value(0)
+      }
+    }
+  }
+}
+
 /// Limits that nothing here reaches.
 extension ResultLimit {
   static let many = ResultLimit(rows: 1_000_000, bytes: 1 << 30)

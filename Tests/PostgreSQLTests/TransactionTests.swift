@@ -7,46 +7,28 @@ import Testing
 @Loop @Suite(PostgreSQLServer.isThere) struct TransactionTests {
   private struct Enough: Error {}
 
-  private static let schema: StaticString = "CREATE TABLE number (value bigint PRIMARY KEY)"
-  private static let insertion: StaticString = "INSERT INTO number (value) VALUES ($1)"
-
-  /// A pool whose database has an empty table.
-  private func pool(size: Int = 4, attempts: Int = 5) async throws -> ConnectionPool {
-    let pool = try await TestPool.fresh(size: size, attempts: attempts).pool
-    try await pool.withConnection { try await $0.run(script: Self.schema) }
-    return pool
-  }
-
-  private func numbers(_ pool: ConnectionPool) async throws -> [Int64] {
-    try await pool.withConnection { connection in
-      try await connection.query("SELECT value FROM number ORDER BY value", limit: .many) {
-        row throws(PostgreSQLError) in try row.value(0)
-      }
-    }
-  }
-
   @Test func allOfItHappensOrNothing() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     let value = try await pool.transaction(.serializable) { connection in
-      try await connection.execute(Self.insertion, Int64(1))
-      try await connection.execute(Self.insertion, Int64(2))
+      try await connection.execute(NumberTable.insertion, Int64(1))
+      try await connection.execute(NumberTable.insertion, Int64(2))
       return 7
     }
     #expect(value == 7)
     await #expect(throws: Enough.self) {
       try await pool.transaction(.serializable) { connection in
-        try await connection.execute(Self.insertion, Int64(3))
+        try await connection.execute(NumberTable.insertion, Int64(3))
         throw Enough()
       }
     }
     try await pool.transaction(.readCommitted) { _ in }
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(values == [1, 2])
   }
 
   @Test(arguments: PostgreSQLConfiguration.Isolation.allCases)
   func itIsIsolatedAsWasAsked(isolation: PostgreSQLConfiguration.Isolation) async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     let select: StaticString = "SELECT current_setting('transaction_isolation')"
     let inside: String? = try await pool.transaction(isolation) { connection in
       try await connection.first(select) { row throws(PostgreSQLError) in try row.value(0) }
@@ -58,7 +40,7 @@ import Testing
   }
 
   @Test func whoDoesNotFitRunsAgain() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     var attempts = 0
     try await pool.transaction(.serializable) { connection in
       attempts += 1
@@ -67,17 +49,17 @@ import Testing
         // Another one that reads the same and writes what would have been read.
         try await pool.transaction(.serializable) { other in
           let sum = try await other.execute("SELECT value FROM number")
-          try await other.execute(Self.insertion, Int64(sum))
+          try await other.execute(NumberTable.insertion, Int64(sum))
         }
       }
-      try await connection.execute(Self.insertion, Int64(10 + sum))
+      try await connection.execute(NumberTable.insertion, Int64(10 + sum))
     }
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(attempts == 2 && values == [0, 11])
   }
 
   @Test func whoeverWaitsInACircleRunsAgain() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     try await pool.withConnection { try await $0.run(script: "INSERT INTO number VALUES (1), (2)") }
     var attempts = 0
     let bothHold = [Signal(), Signal()]
@@ -100,7 +82,7 @@ import Testing
   }
 
   @Test func itIsTriedNoMoreOftenThanAllowed() async throws {
-    let pool = try await pool(attempts: 3)
+    let pool = try await NumberTable.pool(attempts: 3)
     var attempts = 0
     let error = await failure {
       try await pool.transaction(.readCommitted) { connection in
@@ -112,7 +94,7 @@ import Testing
   }
 
   @Test func whatItsFailureWasWrappedIntoMakesNoDifference() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     var attempts = 0
     try await pool.transaction(.readCommitted) { connection in
       attempts += 1
@@ -128,12 +110,12 @@ import Testing
   }
 
   @Test func aFailureThatWasIgnoredIsNoSuccess() async throws {
-    let pool = try await pool()
+    let pool = try await NumberTable.pool()
     let error = await failure {
       try await pool.transaction(.readCommitted) { connection in
         for _ in 0..<2 {
           do throws(PostgreSQLError) {
-            try await connection.execute(Self.insertion, Int64(1))
+            try await connection.execute(NumberTable.insertion, Int64(1))
           } catch {
             #expect(error.code == .uniqueViolation)
           }
@@ -141,7 +123,7 @@ import Testing
       }
     }
     #expect(error?.code == .uniqueViolation)
-    let values = try await numbers(pool)
+    let values = try await NumberTable.values(pool)
     #expect(values.isEmpty)
   }
 }
