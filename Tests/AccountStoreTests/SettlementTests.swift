@@ -24,6 +24,25 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func whatIsNotVoidAnyMoreIsNotNotedAsVoid(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let event = Sample.event("a", at: 3, yieldsTo: [.erasure])
+      let gone = Sample.event("b", at: 1)
+      _ = try await store.settle([gone.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.superseded(.erased)])
+      try await store.recordSignIn(Sample.account(), at: Sample.time(2), tokens: [])
+      let void = Settlement(ofVoid: event, by: Sample.relay)
+      #expect(try await store.settle([void, void], at: now) == [.open, .open])
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])
+      // The fence does not stand either.
+      let later = Sample.event("c", at: 4)
+      #expect(
+        try await store.settle([later.settled(), void, void], at: now)
+          == [.applied(announcements: []), .superseded(.newerEvent), .repeated])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func repeatingEverythingChangesNothing(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       var settlements: [Settlement] = []

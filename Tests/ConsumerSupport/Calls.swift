@@ -1,6 +1,6 @@
 package import AccountEvents
 package import AccountServices
-import AccountStore
+package import AccountStore
 package import EventLoop
 
 /// A consumer that remembers what it was asked, and says something of each event.
@@ -34,10 +34,12 @@ package final class Calls {
   }
 
   /// The consumer. Each event is void once a later one was applied, unless `severity` says otherwise.
-  package func consumer(_ severity: @escaping @Sendable (AccountEvent) -> Int? = { _ in 0 }) -> EventConsumer {
+  package func consumer(
+    yieldsTo: Set<EventPrecedence> = [], _ severity: @escaping @Sendable (AccountEvent) -> Int? = { _ in 0 }
+  ) -> EventConsumer {
     EventConsumer(
       "sample", outcomes: ["done"],
-      interest: { event in severity(event).map { Interest(severity: $0, yieldsTo: []) } },
+      interest: { event in severity(event).map { Interest(severity: $0, yieldsTo: yieldsTo) } },
       process: { delivery in try await self.process(delivery) })
   }
 }

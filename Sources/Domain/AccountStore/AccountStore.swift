@@ -17,7 +17,8 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Writes what consumers have decided: in one transaction the effects, the rows of the ledger, the fences and the
   /// announcements, each settlement judged anew in the order given. Returns what became of each, in that order.
   ///
-  /// A settlement of an event that is settled or superseded by now changes nothing else. The ledger names superseded
+  /// A settlement of an event that is settled or superseded by now changes nothing else; nor does one that only notes the
+  /// event as void where it is not. The ledger names superseded
   /// events too. Attempts of a settled event are forgotten.
   func settle(
     _ settlements: [Settlement], at time: Timestamp

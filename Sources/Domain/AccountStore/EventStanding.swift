@@ -29,4 +29,6 @@ package enum SettledOutcome: Sendable, Hashable {
   case repeated
   /// Something else had made it void.
   case superseded(Supersession)
+  /// It was to be noted as void, and is not: there is something left to do.
+  case open
 }

@@ -6,8 +6,9 @@ package struct Settlement: Sendable {
   package let event: EventReference
   /// Whose decision it is.
   package let consumer: ConsumerName
-  /// What was done, in a word of the consumer's closed list, such as `tokens-revoked` or `no-token`.
-  package let outcome: String
+  /// What was done, in a word of the consumer's closed list, such as `tokens-revoked` or `no-token`; nil where nothing is
+  /// decided, and the event is only to be noted as void.
+  package let outcome: String?
   /// What changes in the store.
   package let changes: [StoreChange]
   /// What is to be said on Kafka afterwards.
@@ -20,6 +21,12 @@ package struct Settlement: Sendable {
   ) {
     (self.event, self.consumer, self.outcome) = (event, consumer, outcome)
     (self.changes, self.announcements) = (changes, announcements)
+  }
+
+  /// The note that something has made the event void. Where nothing has, or not any more, it changes nothing.
+  package init(ofVoid event: EventReference, by consumer: ConsumerName) {
+    (self.event, self.consumer, outcome) = (event, consumer, nil)
+    (changes, announcements) = ([], [])
   }
 }
 

@@ -111,6 +111,30 @@ import Testing
     #expect(rig.committed() == 1)
   }
 
+  @Test func anEventThatIsNotVoidAnyMoreIsProcessed() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer(yieldsTo: [.erasure]))
+    let (gone, event) = (AccountEvent.sample(1), AccountEvent.sample(3))
+    let erasure = Settlement(
+      of: EventReference(
+        id: gone.id, account: gone.account, occurredAt: gone.occurredAt,
+        origin: EventOrigin(topic: "t", partition: 0, offset: 0), weight: EventWeight(severity: 0, tie: 0),
+        yieldsTo: []),
+      by: "other", outcome: "done", changes: [.eraseAccount(isFinal: true)], announcements: [])
+    _ = try await rig.store.settle([erasure], at: ProcessorRig.now)
+    try await rig.assign(0)
+    let away = AccountStoreError(.unavailable, "told to")
+    rig.store.before = { call throws(AccountStoreError) in if call == .settle { throw away } }
+    try await rig.send(event)
+    #expect(calls.events.isEmpty)
+    try await rig.store.recordSignIn(event.account, at: AccountEvent.sample(2).occurredAt, tokens: [])
+    rig.store.before = { _ in }
+    try await rig.advance(by: .seconds(5))
+    await rig.drain()
+    #expect(calls.events == ["event-3"] && rig.committed() == 1)
+    #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 1)
+  }
+
   @Test func whatNeverSucceedsIsADeadLetterAndOnlyThenCommitted() async throws {
     let calls = Calls()
     calls.fault = { event in if event.id.text == "event-1" { throw ConsumerFailure.permanent("not-ours") } }

@@ -8,7 +8,7 @@ extension EventProcessor {
   /// Writes decisions, and then asks what there is to be said. Nothing else writes announcements meanwhile, so that those
   /// that are not ours by then are another process's.
   func settle(_ steps: [Step]) async {
-    var decisions: [(passage: Passage, decision: Decision)] = []
+    var decisions: [(passage: Passage, decision: Decision?)] = []
     var rereadings: [PartitionWork] = []
     for step in steps {
       switch step {
@@ -20,14 +20,14 @@ extension EventProcessor {
     for work in rereadings { await readWhatIsToBeSaid(work) }
   }
 
-  private func settle(_ decisions: [(passage: Passage, decision: Decision)]) async {
+  private func settle(_ decisions: [(passage: Passage, decision: Decision?)]) async {
     if decisions.isEmpty { return }
-    let settlements = decisions.compactMap { passage, decision in
-      passage.subject.map {
-        Settlement(
-          of: $0.reference, by: consumer.name, outcome: decision.outcome, changes: decision.changes,
-          announcements: decision.announcements)
-      }
+    let settlements = decisions.compactMap { passage, decision -> Settlement? in
+      guard let event = passage.subject?.reference else { return nil }
+      guard let decision else { return Settlement(ofVoid: event, by: consumer.name) }
+      return Settlement(
+        of: event, by: consumer.name, outcome: decision.outcome, changes: decision.changes,
+        announcements: decision.announcements)
     }
     var refusal: AccountStoreError?
     let outcomes = await persistently { () throws(AccountStoreError) -> [SettledOutcome]? in
@@ -49,13 +49,14 @@ extension EventProcessor {
     }
   }
 
-  private func settled(_ passage: Passage, _ decision: Decision, _ outcome: SettledOutcome) {
+  private func settled(_ passage: Passage, _ decision: Decision?, _ outcome: SettledOutcome) {
     switch outcome {
-    case .applied(let numbers) where !numbers.isEmpty:
-      metrics.count(.decided(decision.outcome))
-      announce(passage, zip(numbers, decision.announcements).map { NumberedAnnouncement(number: $0, announcement: $1) })
-    case .applied:
-      metrics.count(.decided(decision.outcome))
+    case .applied(let numbers):
+      if let decision { metrics.count(.decided(decision.outcome)) }
+      if let decision, !numbers.isEmpty {
+        return announce(
+          passage, zip(numbers, decision.announcements).map { NumberedAnnouncement(number: $0, announcement: $1) })
+      }
       endExecution(passage)
       finish(passage)
       leave(passage)
@@ -68,6 +69,11 @@ extension EventProcessor {
       endExecution(passage)
       finish(passage)
       leave(passage)
+    case .open:
+      // What made it void has gone since the store was asked: a sign-in after an erasure has begun the account anew.
+      endExecution(passage)
+      passage.isExecuting = false
+      advance(passage.lane)
     }
   }
 

@@ -14,8 +14,8 @@ extension EventProcessor {
 
   /// What the store writes, or is asked, in one turn.
   enum Step {
-    /// A decision.
-    case settle(Passage, Decision)
+    /// A decision; nil only notes that something else has made the event void.
+    case settle(Passage, Decision?)
     /// What there is to be said of a partition.
     case reread(PartitionWork)
   }
@@ -97,7 +97,7 @@ extension EventProcessor {
         awaitWhatIsToBeSaid(passage)
       case .superseded:
         execute(passage)
-        settlements.add(.settle(passage, Decision("superseded")))
+        settlements.add(.settle(passage, nil))
       }
     }
     startWorkers()

@@ -47,16 +47,20 @@ struct JudgedSettlements {
       known.signedInAt = account.signedInAt
       known.erasedAt = account.erasure?.fence.at
       known.isErasureFinal = account.erasure?.fence.isFinal ?? false
-      let standing = known.standing(of: event)
-      if standing == .settled {
+      let outcome: String
+      switch known.standing(of: event) {
+      case .settled:
         outcomes.append(.repeated)
         continue
-      }
-      var outcome = settlement.outcome
-      if case .superseded(let cause) = standing {
+      case .superseded(let cause):
         outcome = cause.outcome
         outcomes.append(.superseded(cause))
-      } else {
+      case .open:
+        guard let decided = settlement.outcome else {
+          outcomes.append(.open)
+          continue
+        }
+        outcome = decided
         for change in settlement.changes { try account.apply(change, event) }
         accounts[hash] = account
         // It outweighs whatever fence stood there, or it would not be applied.

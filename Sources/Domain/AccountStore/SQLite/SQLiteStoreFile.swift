@@ -64,16 +64,20 @@ final class SQLiteStoreFile {
         let facts = try AccountStoreError.translating { () throws(SQLiteError) in
           try ledger.facts(of: settlement.event, hash, for: settlement.consumer)
         }
-        let standing = facts.standing(of: settlement.event)
-        if standing == .settled {
+        let outcome: String
+        switch facts.standing(of: settlement.event) {
+        case .settled:
           outcomes.append(.repeated)
           continue
-        }
-        var outcome = settlement.outcome
-        if case .superseded(let cause) = standing {
+        case .superseded(let cause):
           outcome = cause.outcome
           outcomes.append(.superseded(cause))
-        } else {
+        case .open:
+          guard let decided = settlement.outcome else {
+            outcomes.append(.open)
+            continue
+          }
+          outcome = decided
           for change in settlement.changes {
             try apply(change, settlement.event, hash)
             if case .eraseAccount = change { erases = true }
