@@ -25,7 +25,7 @@ package final class ProcessorRig {
 
   package nonisolated static let now = Timestamp.sample(1_800_000_000_000)
   package nonisolated static let bounds = ProcessingBounds(
-    inFlight: 64, inFlightPerPartition: 32, concurrency: 8,
+    inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
     retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3)
 
   /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.

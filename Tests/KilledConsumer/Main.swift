@@ -33,7 +33,7 @@ struct KilledConsumer {
       let processor = EventProcessor(
         consumer(steps, directory), store: store, log: FileLog(in: directory, steps),
         bounds: ProcessingBounds(
-          inFlight: 64, inFlightPerPartition: 32, concurrency: 4,
+          inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 4,
           retries: RetryPace(first: .milliseconds(2), longest: .milliseconds(2)), alarmAfter: 3),
         agenda: Agenda(SystemAlarmClock()), random: { 1 }, now: { .now }, registry: registry,
         logger: Logger(level: .error, format: .text, sink: LogSink { _ in }))

@@ -94,7 +94,7 @@ private final class Stage {
     let processor = EventProcessor(
       calls.consumer(), store: store, log: log,
       bounds: ProcessingBounds(
-        inFlight: 64, inFlightPerPartition: 32, concurrency: 8,
+        inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
         retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3),
       agenda: Agenda(SystemAlarmClock()), random: { 1 }, now: { .now }, registry: registry, logger: logger)
     let service = try ConsumerService(

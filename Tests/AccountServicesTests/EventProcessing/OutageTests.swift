@@ -95,22 +95,86 @@ import Testing
   }
 
   @Test func aFullPartitionIsPausedAndTheOthersGoOn() async throws {
-    let calls = Calls()
+    let (calls, gate) = (Calls(), Signal())
+    calls.gate = { event in if event.subject.text == "ada" { await gate.wait() } }
     let rig = try await ProcessorRig(calls.consumer())
-    calls.fault = { event in if event.subject.text == "ada" { throw ConsumerFailure.transient("busy") } }
     try await rig.assign(0, 1)
     for number in 0..<100 { rig.put(.of(.sample(number))) }
     try await until { rig.source.paused == [.events(0)] }
+    #expect(rig.metric("siwa_consumer_partitions_paused") == "1")
     for number in 100..<200 { rig.put(.of(.sample(number, of: "bob-\(number)")), 1) }
     try await until { calls.events.count { $0 != "event-0" } == 100 }
-    try await rig.untilIdle()
     #expect((rig.metric("siwa_consumer_in_flight").flatMap(Int.init) ?? 0) <= 64)
-    calls.fault = { _ in }
-    try await rig.advance(by: .seconds(60))
+    calls.gate = { _ in }
+    gate.fire()
     try await until { Set(calls.events).count == 200 }
     await rig.drain()
     #expect(rig.source.paused == [.events(0), .events(1)])
     #expect(rig.committed(0) == 100 && rig.committed(1) == 100)
+  }
+
+  @Test func whatWaitsForItsNextAttemptTakesNobodysRoom() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    calls.fault = { event in if event.subject.text.hasPrefix("ada") { throw ConsumerFailure.transient("busy") } }
+    try await rig.assign(0)
+    // More than may be under way at once, in the partition and in all.
+    for number in 0..<54 {
+      rig.put(.of(.sample(number, of: "ada-\(number % 50)")))
+      rig.put(.of(.sample(100 + number, of: "bob-\(number)")))
+    }
+    try await until { calls.events.count { $0.count == 9 } == 54 }
+    try await rig.untilIdle()
+    #expect(rig.metric("siwa_consumer_waiting") == "54" && rig.source.paused.isEmpty)
+    calls.fault = { _ in }
+    try await rig.advance(by: .seconds(1))
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.metric("siwa_consumer_waiting") == "0" && rig.metric("siwa_consumer_in_flight") == "0")
+    await rig.drain()
+    #expect(rig.committed() == 108)
+  }
+
+  @Test func wherePartitionsHoldTooMuchThatWaitsNothingMoreIsReadAndThatIsSaidOnce() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    calls.fault = { event in if event.subject.text == "ada" { throw ConsumerFailure.transient("busy") } }
+    try await rig.assign(0, 1)
+    for number in 0..<200 { rig.put(.of(.sample(number))) }
+    try await until { rig.source.paused == [.events(0)] }
+    try await rig.advance(by: .seconds(5))
+    #expect(rig.metric("siwa_consumer_partitions_paused") == "1")
+    // As many as may wait, and what was read with them.
+    #expect((64..<128).contains(rig.metric("siwa_consumer_waiting").flatMap(Int.init) ?? 0))
+    #expect(rig.captured.lines.count { $0.contains("too many events wait") } == 1)
+    rig.put(.of(.sample(200, of: "bob")), 1)
+    try await until { calls.events.contains("event-200") }
+    calls.fault = { _ in }
+    try await rig.advance(by: .seconds(60))
+    try await until { Set(calls.events).count == 201 }
+    #expect(rig.captured.lines.contains { $0.contains("a partition is read on") })
+    await rig.drain()
+    #expect(rig.committed(0) == 200 && rig.committed(1) == 1)
+  }
+
+  @Test func partitionsThatGoTakeWhatWaitsWithThem() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    calls.fault = { _ in throw ConsumerFailure.transient("busy") }
+    try await rig.assign(0, 1)
+    for number in 0..<300 { rig.put(.of(.sample(number, of: "user-\(number % 10)")), Int32(number % 10 % 2)) }
+    try await until { rig.source.paused.count == 2 }
+    try await rig.untilIdle()
+    rig.source.lose([.events(0)])
+    try await rig.untilIdle()
+    #expect(rig.metric("siwa_consumer_waiting") == rig.metric("siwa_consumer_in_flight"))
+    rig.source.lose([.events(1)])
+    try await rig.untilIdle()
+    #expect(rig.metric("siwa_consumer_waiting") == "0" && rig.metric("siwa_consumer_in_flight") == "0")
+    calls.fault = { _ in }
+    try await rig.assign(0, 1)
+    try await until { rig.metric("siwa_consumer_in_flight") == "0" && Set(calls.events).count == 300 }
+    await rig.drain()
+    #expect(rig.committed(0) == 150 && rig.committed(1) == 150)
   }
 
   @Test func nothingIsReadWhileAllIsFull() async throws {

@@ -34,7 +34,7 @@ final class RevokerProcess {
     processor = EventProcessor(
       revoker.consumer, store: store, log: log,
       bounds: ProcessingBounds(
-        inFlight: 64, inFlightPerPartition: 32, concurrency: 8,
+        inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
         retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3),
       agenda: Agenda(alarm), random: { 1 }, now: { RevokerRig.now }, registry: registry, logger: captured.logger())
     reading = Task(executorPreference: Loop.executor) { await self.read() }

@@ -77,6 +77,12 @@ final class ConsumerMetrics {
       $0.ageOfOldest
     }
     gauge("in_flight", "Records that were read and are not done.") { Double($0.held) }
+    gauge("waiting", "Of these, records that wait for their next attempt, or behind one of their account that does.") {
+      Double($0.parked)
+    }
+    gauge("partitions_paused", "Partitions of which nothing more is read until more of what was read is done.") {
+      Double($0.partitions.values.count(where: \.isPaused))
+    }
     gauge("announcements_waiting", "Records that are to be said and that the log, or the store, is not done with.") {
       Double($0.partitions.values.reduce(0) { $0 + $1.announcing.count })
     }

@@ -46,8 +46,11 @@ extension EventProcessor {
       passage.lane.passages.removeFirst()
       return advance(passage.lane)
     }
+    park(passage.lane)
     agenda.after(pause) { [weak self] in
-      if !passage.isDropped { self?.advance(passage.lane) }
+      guard !passage.isDropped else { return }
+      self?.unpark(passage.lane)
+      self?.advance(passage.lane)
     }
   }
 

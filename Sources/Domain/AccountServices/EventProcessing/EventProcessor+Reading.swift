@@ -18,7 +18,10 @@ extension EventProcessor {
     self.source = source
     while !Task.isCancelled {
       let room = await room()
-      if room <= 0 { pause(Array(partitions.values)) }
+      if room <= 0 {
+        pausesAll = true
+        pause(Array(partitions.values))
+      }
       do throws(KafkaError) {
         // One partition must not take the room of all others.
         let limit = min(room > 0 ? room : .max, Self.most, bounds.inFlightPerPartition)

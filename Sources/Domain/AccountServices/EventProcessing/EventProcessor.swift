@@ -14,8 +14,6 @@ package import Telemetry
 package final class EventProcessor {
   /// How many events go into one transaction of the store.
   private static let group = 512
-  /// How long a full processor waits for room before partitions are paused.
-  static let patience = Duration.milliseconds(50)
 
   let consumer: EventConsumer
   let store: any AccountStore
@@ -33,6 +31,10 @@ package final class EventProcessor {
   var lanes: [[UInt8]: Lane] = [:]
   /// How many records are begun and not done, in all partitions.
   var held = 0
+  /// How many of them wait for their next attempt, or behind one of their account that does.
+  var parked = 0
+  /// Whether all partitions were paused, there being no room.
+  var pausesAll = false
   /// Whoever waits for room, or for what is being worked on.
   var waiting: [CheckedContinuation<Void, Never>] = []
   /// What may be processed, oldest first.
@@ -145,9 +147,13 @@ package final class EventProcessor {
       lane.passages.removeAll { passage in
         guard passage.partition.isLeaving, !passage.isExecuting else { return false }
         passage.isDropped = true
+        unpark(passage)
         return true
       }
-      if let first, first.isDropped { advance(lane) }
+      if let first, first.isDropped {
+        unpark(lane)
+        advance(lane)
+      }
     }
     ready.removeAll(where: \.isDropped)
   }
@@ -156,7 +162,7 @@ package final class EventProcessor {
 
   /// Begins with records, in their order.
   func take(_ records: [ConsumedRecord]) {
-    var full: [PartitionWork] = []
+    var touched: [PartitionWork] = []
     for record in records {
       let offset = record.position.offset
       guard let work = partitions[TopicPartition(record.topic, record.position.partition)], !work.isLeaving,
@@ -164,17 +170,18 @@ package final class EventProcessor {
       else { continue }
       work.progress.begin(offset, time: record.timestamp)
       held += 1
-      if work.progress.count == bounds.inFlightPerPartition { full.append(work) }
+      if touched.last !== work { touched.append(work) }
       let key = record.key ?? Array("\0\(work.partition)".utf8)
       let lane = lanes[key] ?? Lane(key)
       let passage = Passage(record, of: work, in: lane)
       lane.passages.append(passage)
+      if lane.isParked { park(passage) }
       if lane.passages.count == 1 {
         lanes[key] = lane
         advance(lane)
       }
     }
-    pause(full.filter { $0.progress.count >= bounds.inFlightPerPartition })
+    pauseWhatIsFull(touched)
   }
 
   /// Begins with the first record of a lane; goes on with the next where there is nothing to do about it.
@@ -200,59 +207,8 @@ package final class EventProcessor {
     if work.isGone { return }
     work.progress.finish(passage.offset)
     held -= 1
-    if work.isPaused, work.progress.count <= bounds.inFlightPerPartition / 2 { resumeWhatHasRoom() }
-    if held == bounds.inFlight / 2 { resumeWhatHasRoom() }
+    madeRoom(in: work)
     planCommit()
     wake()
-  }
-
-  // MARK: Room
-
-  /// How many more records may be begun; waits for a moment while there are none.
-  func room() async -> Int {
-    if held < bounds.inFlight { return bounds.inFlight - held }
-    let end = agenda.now + Self.patience
-    agenda.after(Self.patience) { [weak self] in self?.wake() }
-    // A few at a time would be read one by one.
-    while held > bounds.inFlight * 3 / 4, agenda.now < end { await change() }
-    return bounds.inFlight - held
-  }
-
-  /// Suspends until something was done.
-  func change() async { await withCheckedContinuation { waiting.append($0) } }
-
-  func wake() {
-    if waiting.isEmpty { return }
-    let woken = waiting
-    waiting = []
-    for continuation in woken { continuation.resume() }
-  }
-
-  /// Brings no records of these partitions until there is room again.
-  func pause(_ works: [PartitionWork]) {
-    let works = works.filter { !$0.isPaused && !$0.isGone }
-    if works.isEmpty { return }
-    for work in works { work.isPaused = true }
-    tell { source throws(KafkaError) in try source.pause(Set(works.map(\.partition))) }
-  }
-
-  private func resumeWhatHasRoom() {
-    guard !isEnding, held <= bounds.inFlight / 2 else { return }
-    let works = partitions.values.filter {
-      $0.isPaused && !$0.isLeaving && $0.progress.count <= bounds.inFlightPerPartition / 2
-    }
-    if works.isEmpty { return }
-    for work in works { work.isPaused = false }
-    tell { source throws(KafkaError) in try source.resume(Set(works.map(\.partition))) }
-  }
-
-  /// A source that does not do it has lost the partitions, or ends, and says so itself.
-  private func tell(_ source: (any EventSource) throws(KafkaError) -> Void) {
-    guard let current = self.source else { return }
-    do throws(KafkaError) { try source(current) } catch {
-      logger.warning(
-        "a partition could not be paused or resumed",
-        ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
-    }
   }
 }

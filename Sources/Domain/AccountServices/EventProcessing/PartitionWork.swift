@@ -11,6 +11,10 @@ final class PartitionWork {
   var progress = PartitionProgress()
   /// What the group was told last.
   var committed: Int64?
+  /// How many records wait for their next attempt, or behind one of their account that does.
+  var parked = 0
+  /// How many go on, or could.
+  var active: Int { progress.count - parked }
   /// How many records are being worked on.
   var executing = 0
   /// Whether it is on its way to another member: nothing is begun any more.
@@ -18,6 +22,8 @@ final class PartitionWork {
   /// Whether another member may have it by now.
   var isGone = false
   var isPaused = false
+  /// Whether it is paused because too much waits for its next attempt.
+  var isStuck = false
   /// Whether what a former process left to be said is said. Before that nothing is begun.
   var isRecovered = false
   /// What waits for that.

@@ -17,6 +17,8 @@ final class Passage {
   var isExecuting = false
   /// Whether it was given up here: whoever has its partition next does what is left.
   var isDropped = false
+  /// Whether it waits for its next attempt, or behind one of its account that does.
+  var isParked = false
 
   init(_ record: ConsumedRecord, of partition: PartitionWork, in lane: Lane) {
     (self.record, self.partition, self.lane) = (record, partition, lane)
@@ -30,6 +32,8 @@ final class Passage {
 final class Lane {
   let key: [UInt8]
   var passages: [Passage] = []
+  /// Whether the first one waits for its next attempt.
+  var isParked = false
 
   init(_ key: [UInt8]) { self.key = key }
 }

@@ -4,6 +4,10 @@ package struct ProcessingBounds: Sendable, Equatable {
   package var inFlight: Int
   /// How many of them may belong to one partition.
   package var inFlightPerPartition: Int
+  /// How many records more may wait for their next attempt, or behind one of their account that does.
+  package var waiting: Int
+  /// How many of them may belong to one partition.
+  package var waitingPerPartition: Int
   /// How many events may be processed at once, where that waits for something outside.
   package var concurrency: Int
   /// When an event is tried again that failed.
@@ -12,8 +16,12 @@ package struct ProcessingBounds: Sendable, Equatable {
   package var alarmAfter: Int
 
   /// Everything said, nothing assumed.
-  package init(inFlight: Int, inFlightPerPartition: Int, concurrency: Int, retries: RetryPace, alarmAfter: Int) {
+  package init(
+    inFlight: Int, inFlightPerPartition: Int, waiting: Int, waitingPerPartition: Int, concurrency: Int,
+    retries: RetryPace, alarmAfter: Int
+  ) {
     (self.inFlight, self.inFlightPerPartition, self.concurrency) = (inFlight, inFlightPerPartition, concurrency)
+    (self.waiting, self.waitingPerPartition) = (waiting, waitingPerPartition)
     (self.retries, self.alarmAfter) = (retries, alarmAfter)
   }
 }

@@ -43,6 +43,10 @@ package struct ConsumerSettings: Sendable, Equatable {
       "\(consumer).in-flight", .integer(16...1_000_000, unit: "events"), default: 4096,
       "How many events it holds at once; those count that wait for an earlier one of their account. A quarter may belong to one partition."
     )
+    let waiting = settings.read(
+      "\(consumer).waiting", .integer(16...1_000_000, unit: "events"), default: 16_384,
+      "How many events more may wait for their next attempt, or behind one of their account that does: each takes the memory of its record, some 4 KB. A quarter may belong to one partition; beyond that nothing more is read of it."
+    )
     let concurrency = settings.read(
       "\(consumer).concurrency", .integer(1...10_000, unit: "events"), default: 64,
       "How many events it processes at once where that waits for something outside.")
@@ -65,7 +69,8 @@ package struct ConsumerSettings: Sendable, Equatable {
       settings.warn("\(consumer).admin", "not a loopback address: whoever reaches it reads the metrics")
     }
     bounds = ProcessingBounds(
-      inFlight: inFlight, inFlightPerPartition: inFlight / 4, concurrency: concurrency,
+      inFlight: inFlight, inFlightPerPartition: inFlight / 4, waiting: waiting, waitingPerPartition: waiting / 4,
+      concurrency: concurrency,
       retries: RetryPace(first: first, longest: longest), alarmAfter: alarmAfter)
   }
 }
