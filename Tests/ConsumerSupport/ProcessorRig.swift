@@ -26,7 +26,7 @@ package final class ProcessorRig {
   package nonisolated static let now = Timestamp.sample(1_800_000_000_000)
   package nonisolated static let bounds = ProcessingBounds(
     inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
-    retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3)
+    retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400))
 
   /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.
   package init(
@@ -61,9 +61,9 @@ package final class ProcessorRig {
     try await untilIdle()
   }
 
-  /// Puts a record onto its topic.
-  package func put(_ record: KafkaRecord, _ partition: Int32 = 0) {
-    cluster.append(record, to: partition, timestamp: Self.now.milliseconds - 5000)
+  /// Puts a record onto its topic that is so old.
+  package func put(_ record: KafkaRecord, _ partition: Int32 = 0, age: Duration = .seconds(5)) {
+    cluster.append(record, to: partition, timestamp: Self.now.milliseconds - age.components.seconds * 1000)
     source.wake()
   }
 

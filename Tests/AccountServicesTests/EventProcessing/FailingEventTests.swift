@@ -166,6 +166,40 @@ import Testing
     #expect(rig.metric(#"siwa_consumer_dead_letters_total{consumer="sample",cause="not-ours"}"#) == "1")
   }
 
+  @Test(arguments: [false, true])
+  func whatItsTopicIsAboutToForgetIsGivenUpAfterALongTrial(_ isWaiting: Bool) async throws {
+    let calls = Calls()
+    calls.fault = { event in
+      guard event.subject.text == "ada" else { return }
+      if isWaiting { throw ConsumerFailure.waiting("tokens-not-ended", for: .seconds(60)) }
+      throw ConsumerFailure.transient("tokens-not-ended")
+    }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    rig.put(.of(.sample(1)), age: .seconds(8 * 86_400))
+    rig.put(.of(.sample(2)), age: .seconds(8 * 86_400))
+    try await rig.send(.sample(3), .sample(4, of: "bob"))
+    #expect(rig.metric(#"siwa_consumer_retrying{consumer="sample",cause="tokens-not-ended"}"#) == "1")
+    for _ in 0..<59 { try await rig.advance(by: .seconds(60)) }
+    #expect(rig.cluster.appended(on: deadLetters).isEmpty)
+    for _ in 0..<2 { try await rig.advance(by: .seconds(60)) }
+    // The next one of the account has no trial of its own; the young one is tried on.
+    let letters = rig.cluster.appended(on: deadLetters)
+    #expect(letters.map(\.value) == [1, 2].map { KafkaRecord.of(.sample($0)).value })
+    #expect(
+      letters[0].headers.contains(KafkaHeader("dead-letter-given-up", "true"))
+        && letters[0].headers.contains(KafkaHeader("dead-letter-cause", "tokens-not-ended")))
+    #expect(calls.events.last == "event-3")
+    #expect(rig.metric(#"siwa_consumer_retrying{consumer="sample",cause="tokens-not-ended"}"#) == "1")
+    let alarm = isWaiting ? "an event waits and waits" : "tried again and again"
+    #expect(rig.captured.lines.contains { $0.contains(alarm) })
+    calls.fault = { _ in }
+    try await rig.advance(by: .seconds(60))
+    await rig.drain()
+    #expect(rig.committed() == 4)
+    #expect(rig.metric(#"siwa_consumer_retrying{consumer="sample",cause="tokens-not-ended"}"#) == "0")
+  }
+
   @Test(arguments: [
     (Array(#"{"id":"x","type":"email-moved"}"#.utf8), "malformed-member"), (nil, "malformed-json"),
     (

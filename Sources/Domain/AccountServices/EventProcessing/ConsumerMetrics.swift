@@ -23,6 +23,7 @@ final class ConsumerMetrics {
   private var outcomes: [String: Counter] = [:]
   private var retries: [String: Counter] = [:]
   private var deadLetters: [String: Counter] = [:]
+  private var waiting: [String: Gauge] = [:]
 
   nonisolated init(_ consumer: EventConsumer, _ registry: MetricsRegistry) {
     (self.consumer, self.registry) = (consumer.name.text, registry)
@@ -56,6 +57,19 @@ final class ConsumerMetrics {
     count(
       cause, in: &deadLetters, "siwa_consumer_dead_letters_total",
       "Events put aside, by cause. Alarm on any increase: each is an obligation.")
+  }
+
+  /// So many events more wait for their next attempt because of `cause`.
+  func countWaiting(_ cause: String, _ change: Double) {
+    // One that has come when there were too many stays "other" until it goes.
+    let cause = waiting[cause] == nil && waiting.count >= Self.mostCauses ? "other" : cause
+    let gauge =
+      waiting[cause]
+      ?? registry.gauge(
+        "siwa_consumer_retrying", "Events that wait for their next attempt, by why the last one failed.",
+        labels: ["consumer": consumer, "cause": cause])
+    waiting[cause] = gauge
+    gauge.add(change)
   }
 
   private func count(_ cause: String, in counters: inout [String: Counter], _ name: String, _ help: String) {

@@ -5,17 +5,31 @@ import Kafka
 import Telemetry
 
 extension EventProcessor {
+  /// How long an account's events fail without one that succeeds before one of them is given up for its age: who was away
+  /// for days gives up nothing at the first refusal. So long, too, they wait before the log has an error.
+  static let longTrial = Duration.seconds(3600)
+
   /// The consumer could not process the event.
   func fail(_ passage: Passage, _ error: any Error) {
     if isOver { return }
     let failure = ConsumerFailure(error)
-    switch failure.consequence {
-    case .permanent: bury(passage, failure)
-    case .transient: failures.add((passage, failure))
-    case .waiting:
-      metrics.countRetry(failure.cause)
-      retry(passage, after: failure.retryAfter)
+    if failure.consequence == .permanent { return bury(passage, failure) }
+    let since = passage.lane.failingSince ?? agenda.now
+    passage.lane.failingSince = since
+    let isLong = agenda.now - since >= Self.longTrial
+    if isLong, isTooOld(passage) { return bury(passage, failure, isGivenUp: true) }
+    if failure.consequence == .transient { return failures.add((passage, failure)) }
+    metrics.countRetry(failure.cause)
+    if isLong, !passage.isOverdue {
+      passage.isOverdue = true
+      logger.error("an event waits and waits", metadata(of: passage, failure))
     }
+    retry(passage, after: failure.retryAfter, failure.cause)
+  }
+
+  /// Whether the topic is about to forget the record, which is not committed.
+  private func isTooOld(_ passage: Passage) -> Bool {
+    passage.record.timestamp.map { .milliseconds(now().milliseconds - $0) >= bounds.giveUpAfter } ?? false
   }
 
   /// Counts attempts that have failed, in the store, so that whoever has the partition next goes on counting.
@@ -33,12 +47,12 @@ extension EventProcessor {
         logger.error("an event cannot be processed, and is tried again and again", metadata(of: passage, failure))
       }
       let pause = bounds.retries.pause(after: passage.attempts, random: random())
-      retry(passage, after: max(pause, failure.retryAfter))
+      retry(passage, after: max(pause, failure.retryAfter), failure.cause)
     }
   }
 
   /// The event's lane waits, and begins anew with it.
-  private func retry(_ passage: Passage, after pause: Duration) {
+  private func retry(_ passage: Passage, after pause: Duration, _ cause: String) {
     passage.isExecuting = false
     endExecution(passage)
     if passage.partition.isLeaving {
@@ -46,6 +60,8 @@ extension EventProcessor {
       passage.lane.passages.removeFirst()
       return advance(passage.lane)
     }
+    passage.waitsFor = cause
+    metrics.countWaiting(cause, 1)
     park(passage.lane)
     agenda.after(pause) { [weak self] in
       guard !passage.isDropped else { return }
@@ -67,10 +83,13 @@ extension EventProcessor {
   // MARK: Dead letters
 
   /// Puts the record aside, for a person to look at; only then is it done.
-  func bury(_ passage: Passage, _ failure: ConsumerFailure) {
-    logger.error("an event goes to the dead letters", metadata(of: passage, failure))
+  func bury(_ passage: Passage, _ failure: ConsumerFailure, isGivenUp: Bool = false) {
+    logger.error(
+      isGivenUp ? "an event is given up, and goes to the dead letters" : "an event goes to the dead letters",
+      metadata(of: passage, failure))
     let letter = DeadLetter(
-      passage.record, consumer: consumer.name, cause: failure.cause, attempts: passage.attempts + 1, time: now())
+      passage.record, consumer: consumer.name, cause: failure.cause, attempts: passage.attempts + 1,
+      isGivenUp: isGivenUp, time: now())
     publish([Saying(letter.record)], of: passage.partition) { [self] isThere in
       endExecution(passage)
       if isThere {

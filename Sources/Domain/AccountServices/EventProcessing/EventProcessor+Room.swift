@@ -62,6 +62,8 @@ extension EventProcessor {
 
   /// It goes on, or is given up here.
   func unpark(_ passage: Passage) {
+    if let cause = passage.waitsFor { metrics.countWaiting(cause, -1) }
+    passage.waitsFor = nil
     guard passage.isParked else { return }
     passage.isParked = false
     passage.partition.parked -= 1

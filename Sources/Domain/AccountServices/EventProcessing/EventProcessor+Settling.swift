@@ -50,6 +50,7 @@ extension EventProcessor {
   }
 
   private func settled(_ passage: Passage, _ decision: Decision?, _ outcome: SettledOutcome) {
+    passage.lane.failingSince = nil
     switch outcome {
     case .applied(let numbers):
       if let decision { metrics.count(.decided(decision.outcome)) }

@@ -19,6 +19,10 @@ final class Passage {
   var isDropped = false
   /// Whether it waits for its next attempt, or behind one of its account that does.
   var isParked = false
+  /// Why the last attempt failed, while it waits for the next.
+  var waitsFor: String?
+  /// Whether the log has an error of its waiting.
+  var isOverdue = false
 
   init(_ record: ConsumedRecord, of partition: PartitionWork, in lane: Lane) {
     (self.record, self.partition, self.lane) = (record, partition, lane)
@@ -34,6 +38,8 @@ final class Lane {
   var passages: [Passage] = []
   /// Whether the first one waits for its next attempt.
   var isParked = false
+  /// Since when its first event fails, and those before it were given up; nil where the last one has succeeded.
+  var failingSince: MonotonicTime?
 
   init(_ key: [UInt8]) { self.key = key }
 }

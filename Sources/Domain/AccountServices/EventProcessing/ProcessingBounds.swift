@@ -14,14 +14,16 @@ package struct ProcessingBounds: Sendable, Equatable {
   package var retries: RetryPace
   /// After how many attempts an event is an error in the log.
   package var alarmAfter: Int
+  /// How old a record may be that is still tried again: less than its topic keeps it.
+  package var giveUpAfter: Duration
 
   /// Everything said, nothing assumed.
   package init(
     inFlight: Int, inFlightPerPartition: Int, waiting: Int, waitingPerPartition: Int, concurrency: Int,
-    retries: RetryPace, alarmAfter: Int
+    retries: RetryPace, alarmAfter: Int, giveUpAfter: Duration
   ) {
     (self.inFlight, self.inFlightPerPartition, self.concurrency) = (inFlight, inFlightPerPartition, concurrency)
     (self.waiting, self.waitingPerPartition) = (waiting, waitingPerPartition)
-    (self.retries, self.alarmAfter) = (retries, alarmAfter)
+    (self.retries, self.alarmAfter, self.giveUpAfter) = (retries, alarmAfter, giveUpAfter)
   }
 }

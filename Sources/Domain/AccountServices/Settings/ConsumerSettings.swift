@@ -59,11 +59,19 @@ package struct ConsumerSettings: Sendable, Equatable {
     let alarmAfter = settings.read(
       "\(consumer).retries.alarm-after", .integer(1...1000, unit: "attempts"), default: 10,
       "After how many attempts an event is logged as an error. It is tried on.")
+    let giveUpAfter = settings.read(
+      "\(consumer).retries.give-up-after", .duration(.seconds(3600) ... .seconds(13 * 86_400)),
+      default: .seconds(7 * 86_400),
+      "How old an event gets before it goes to the dead letters where it fails or waits still: less than its topic keeps it, 14 days by default."
+    )
     drainDeadline = settings.read(
       "\(consumer).drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long finishing what was begun may take after SIGTERM.")
     if longest < first {
       settings.refuse("\(consumer).retries.longest", "expected no less than \(consumer).retries.first")
+    }
+    if giveUpAfter <= longest {
+      settings.refuse("\(consumer).retries.give-up-after", "expected more than \(consumer).retries.longest")
     }
     if !admin.isLoopback {
       settings.warn("\(consumer).admin", "not a loopback address: whoever reaches it reads the metrics")
@@ -71,6 +79,7 @@ package struct ConsumerSettings: Sendable, Equatable {
     bounds = ProcessingBounds(
       inFlight: inFlight, inFlightPerPartition: inFlight / 4, waiting: waiting, waitingPerPartition: waiting / 4,
       concurrency: concurrency,
-      retries: RetryPace(first: first, longest: longest), alarmAfter: alarmAfter)
+      retries: RetryPace(first: first, longest: longest), alarmAfter: alarmAfter,
+      giveUpAfter: giveUpAfter)
   }
 }

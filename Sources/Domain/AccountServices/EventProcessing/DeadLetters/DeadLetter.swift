@@ -8,14 +8,16 @@ package struct DeadLetter: Sendable {
   package let record: KafkaRecord
 
   /// What is to be put aside.
-  init(_ record: ConsumedRecord, consumer: ConsumerName, cause: String, attempts: Int, time: Timestamp) {
+  init(
+    _ record: ConsumedRecord, consumer: ConsumerName, cause: String, attempts: Int, isGivenUp: Bool, time: Timestamp
+  ) {
     let headers =
       record.headers.filter { !$0.name.hasPrefix(Header.prefix) } + [
         KafkaHeader(Header.cause, cause), KafkaHeader(Header.attempts, String(attempts)),
         KafkaHeader(Header.topic, record.topic), KafkaHeader(Header.partition, String(record.position.partition)),
         KafkaHeader(Header.offset, String(record.position.offset)), KafkaHeader(Header.consumer, consumer.text),
         KafkaHeader(Header.time, time.description),
-      ]
+      ] + (isGivenUp ? [KafkaHeader(Header.givenUp, "true")] : [])
     self.record = KafkaRecord(
       topic: Topic.deadLetters(of: consumer).name, key: record.key, value: record.value, headers: headers)
   }
@@ -37,6 +39,8 @@ package struct DeadLetter: Sendable {
     package static let consumer = "dead-letter-consumer"
     /// When.
     package static let time = "dead-letter-time"
+    /// Of one that might have succeeded later: it was tried until the topic was about to forget it.
+    package static let givenUp = "dead-letter-given-up"
   }
 }
 
