@@ -126,6 +126,58 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func whatErasuresHaveNotEndedIsOpenUntilTheyHave(_ implementation: Implementation) async throws {
+    func step(_ target: String, _ state: ErasureStep.State, _ seconds: Int64) -> ErasureStep {
+      ErasureStep(
+        target: target, state: state, before: nil, affected: nil, after: nil,
+        detail: state == .failed ? "not-now" : "", time: Sample.time(seconds))
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      func open(after place: OpenErasure.Place? = nil, limit: Int = 10) async throws -> [OpenErasure] {
+        try await store.openErasures(by: Sample.eraser, after: place, limit: limit)
+      }
+      let events = (0..<3).map { Sample.event("event-\($0)", of: Sample.account($0), at: 1) }
+      #expect(try await open() == [])
+      #expect(try await store.incompleteErasures(by: Sample.eraser) == 0)
+      try await store.record(step("orders", .begun, 5), of: events[0])
+      #expect(try await store.incompleteErasures(by: Sample.eraser) == 0, "nothing has failed")
+      for (target, state) in [("mails", ErasureStep.State.failed), ("orders", .failed), ("search", .erased)] {
+        try await store.record(step(target, state, 7), of: events[1])
+      }
+      try await store.record(step("orders", .retained, 7), of: events[2])
+      func attempt(_ seconds: Int64) -> FailedAttempt {
+        FailedAttempt(at: events[1], by: Sample.eraser, cause: "targets-incomplete", time: Sample.time(seconds))
+      }
+      for seconds in [6, 20] as [Int64] { _ = try await store.countAttempt(attempt(seconds)) }
+      // It is tried again.
+      try await store.record(step("orders", .begun, 30), of: events[1])
+      func expected(_ number: Int, _ target: String, _ state: ErasureStep.State, since: Int64) -> OpenErasure {
+        OpenErasure(
+          OpenErasure.Place(event: events[number].id, target: target), account: store.hash(of: events[number].account),
+          state: state, cause: state == .failed ? "not-now" : "", attempts: number == 1 ? 2 : 0,
+          since: Sample.time(since))
+      }
+      let all = [
+        expected(0, "orders", .begun, since: 5), expected(1, "mails", .failed, since: 6),
+        expected(1, "orders", .begun, since: 6),
+      ]
+      #expect(try await open() == all)
+      #expect(try await open(limit: 2) == Array(all[..<2]))
+      #expect(try await open(after: all[1].place) == [all[2]])
+      #expect(try await store.incompleteErasures(by: Sample.eraser) == 1)
+
+      // Whatever is said of targets that the policy does not name any more, what is settled is over.
+      _ = try await store.settle([events[0].settled(by: Sample.eraser)], at: now)
+      #expect(try await store.discardErasure(of: events[1].id, at: now) == 2)
+      #expect(try await store.discardErasure(of: events[1].id, at: now) == 0)
+      #expect(try await open() == [])
+      #expect(try await store.incompleteErasures(by: Sample.eraser) == 0)
+      let states = try await store.erasureSteps(of: events[1].id).map { "\($0.target) \($0.state)" }
+      #expect(Set(states) == ["mails discarded", "orders discarded", "search erased"])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func aHashStandsForOneAccountInOneStore(_ implementation: Implementation) async throws {
     let prepared = try await implementation.prepare()
     let (first, again) = (try await prepared.open(), try await prepared.open())

@@ -15,7 +15,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "761b76b0f7895965bd99e3fa3064749d784505188f9a7af49022e1d673b4508f"
+        "318b5684a7ca5adbc2541eb446d477cf7e5ea085bfabfc219d12a4e15a1c2a41"
       ])
   }
 

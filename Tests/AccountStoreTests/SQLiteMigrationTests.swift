@@ -16,7 +16,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       SQLiteMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "d0ccb97ffffdae8dae629ef28c1d7b5e1407b52e438ec31198ea9facffa89b31",
+        "93358e4836a24491e29c1f2fe86cbc81ee8e964f6c8a5fc8020c7e2d83bc24af",
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
       ])
   }

@@ -28,20 +28,40 @@ package final class ProcessorRig {
     inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
     retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400))
 
+  /// What a consumer is made with.
+  package struct Surroundings {
+    package let store: WatchedStore
+    package let registry: MetricsRegistry
+    package let logger: Logger
+    /// The time by the clock that the test moves.
+    package let now: @Sendable () -> Timestamp
+  }
+
   /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.
-  package init(
+  package convenience init(
     _ consumer: EventConsumer, beside other: ProcessorRig? = nil, bounds: ProcessingBounds = ProcessorRig.bounds,
     random: @escaping @Sendable () -> Double = { 1 }
+  ) async throws {
+    try await self.init(beside: other, bounds: bounds, random: random) { _ in consumer }
+  }
+
+  /// The same with a consumer that needs the store.
+  package init(
+    beside other: ProcessorRig? = nil, bounds: ProcessingBounds = ProcessorRig.bounds,
+    random: @escaping @Sendable () -> Double = { 1 }, makeConsumer: @Loop (Surroundings) throws -> EventConsumer
   ) async throws {
     cluster = other?.cluster ?? MemoryCluster()
     file = other?.file ?? StoreOfTests()
     store = WatchedStore(try await file.open())
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
-    self.consumer = consumer
+    let (alarm, begin) = (alarm, alarm.now)
+    let now = { @Sendable in Loop.assumeIsolated { Self.now + (alarm.now - begin) } }
+    let logger = captured.logger()
+    consumer = try makeConsumer(Surroundings(store: store, registry: registry, logger: logger, now: now))
     processor = EventProcessor(
-      consumer, store: store, log: log, bounds: bounds, agenda: Agenda(alarm), random: random, now: { Self.now },
-      registry: registry, logger: captured.logger())
+      consumer, store: store, log: log, bounds: bounds, agenda: Agenda(alarm), random: random, now: now,
+      registry: registry, logger: logger)
     reading = Task(executorPreference: Loop.executor) { await self.read() }
   }
 

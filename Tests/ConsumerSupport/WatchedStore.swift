@@ -7,7 +7,7 @@ package import EventLoop
 package final class WatchedStore: AccountStore {
   package enum Call: Sendable, Hashable {
     case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
-    case ownRevocations, check
+    case ownRevocations, check, openErasures, incompleteErasures, discardErasure
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -86,6 +86,26 @@ package final class WatchedStore: AccountStore {
 
   package func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
     try await watch(.record) { () throws(AccountStoreError) in try await store.record(step, of: event) }
+  }
+
+  package func openErasures(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [OpenErasure] {
+    try await watch(.openErasures) { () throws(AccountStoreError) in
+      try await store.openErasures(by: consumer, after: place, limit: limit)
+    }
+  }
+
+  package func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
+    try await watch(.incompleteErasures) { () throws(AccountStoreError) in
+      try await store.incompleteErasures(by: consumer)
+    }
+  }
+
+  package func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
+    try await watch(.discardErasure) { () throws(AccountStoreError) in
+      try await store.discardErasure(of: event, at: time)
+    }
   }
 
   package func check() async throws(AccountStoreError) {

@@ -63,6 +63,19 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Records how far one target of an erasure is; replaces what was recorded of that target before.
   func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError)
 
+  /// What erasures of this consumer's have begun with and not ended, by event and target: at most `limit`, from behind
+  /// `place` on; nil is the beginning. What the ledger names is over.
+  func openErasures(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [OpenErasure]
+
+  /// How many events there are of which an attempt at erasing has failed, and something is left.
+  func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int
+
+  /// Somebody has decided that nothing more is to be erased for the event: its open steps are closed, as `discarded`.
+  /// Returns how many there were.
+  func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int
+
   // MARK: The store itself
 
   /// Asks whether the store could be read and written now.

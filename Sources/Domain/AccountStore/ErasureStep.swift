@@ -12,6 +12,8 @@ package struct ErasureStep: Sendable, Hashable {
     case retained
     /// It has failed so far.
     case failed
+    /// It was not brought to its end, and somebody has decided that it is not to be.
+    case discarded
   }
 
   /// The target's name, as the operator declared it.

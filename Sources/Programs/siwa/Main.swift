@@ -15,7 +15,7 @@ struct Siwa {
         DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, KeysCommand.self,
         StoreCreateKey.self, StoreMigrate.self, StoreIntegrity.self, StoreBackup.self, TopicsList.self,
         TopicsCreate.self, TopicsCompare.self, DeadLettersList.self, DeadLettersShow.self, DeadLettersRetry.self,
-        DeadLettersDiscard.self, EraseCommand.self, ConfigurationCheck.self, ConfigurationList.self,
+        DeadLettersDiscard.self, EraseCommand.self, ErasuresList.self, ConfigurationCheck.self, ConfigurationList.self,
       ])
     exit(Loop.run { await program.run(words).rawValue })
   }

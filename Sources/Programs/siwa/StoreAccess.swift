@@ -6,9 +6,40 @@ import Synchronization
 
 /// What all commands on the store do: they read where it is, and say what went wrong.
 enum StoreAccess {
+  /// Runs `body` with what an operator does with a store, opened or not.
+  @Loop
   static func run(
     _ options: ConfigurationOptions,
-    _ body: (any AccountStoreAdministration) async throws(AccountStoreError) -> ExitCode
+    _ body: @Loop (any AccountStoreAdministration) async throws(AccountStoreError) -> ExitCode
+  ) async -> ExitCode {
+    await with(options, failure: .failure) { settings throws(AccountStoreError) in
+      try await body(try settings.administration())
+    }
+  }
+
+  /// Runs `body` with the open store, as a program uses it. Its answer is a code of its own: a store that cannot be used
+  /// has to be made or changed first.
+  @Loop
+  static func open(
+    _ options: ConfigurationOptions, _ body: @Loop (any AccountStore) async throws(AccountStoreError) -> ExitCode
+  ) async -> ExitCode {
+    await with(options, failure: .misuse) { settings throws(AccountStoreError) in
+      let store = try await settings.open()
+      do throws(AccountStoreError) {
+        let exit = try await body(store)
+        await store.close()
+        return exit
+      } catch {
+        await store.close()
+        throw error
+      }
+    }
+  }
+
+  @Loop
+  private static func with(
+    _ options: ConfigurationOptions, failure: ExitCode,
+    _ body: @Loop (StoreSettings) async throws(AccountStoreError) -> ExitCode
   ) async -> ExitCode {
     let settings: StoreSettings
     do throws(ConfigurationError) {
@@ -19,10 +50,10 @@ enum StoreAccess {
       return .misuse
     }
     do throws(AccountStoreError) {
-      return try await body(try settings.administration())
+      return try await body(settings)
     } catch {
       Terminal.complain("siwa: \(error)")
-      return error.code == .unavailable ? .unreachable : .failure
+      return error.code == .unavailable ? .unreachable : failure
     }
   }
 

@@ -24,7 +24,7 @@ import Testing
     #expect(calls.events.filter { $0 == "event-1" }.count == 3)
     #expect(rig.committed() == nil || rig.committed() == 0)
     #expect(rig.metric("siwa_consumer_attempts") == "3")
-    #expect(rig.metric("siwa_consumer_oldest_unprocessed_seconds") == "5")
+    #expect(rig.metric("siwa_consumer_oldest_unprocessed_seconds") == "8")
     #expect(rig.metric("siwa_consumer_in_flight") == "2")
     #expect(rig.metric(#"siwa_consumer_retries_total{consumer="sample",cause="apple-unavailable"}"#) == "3")
     #expect(rig.captured.lines.contains { $0.contains("tried again and again") })

@@ -25,6 +25,8 @@ package enum DataEraserProgram: ConsumerProgram {
           "an erasure target could not be used now", ["erasure.target": .string(name), "cause": .describing(error)])
       }
     }
+    let watch = ErasureWatch(surroundings.store, registry: surroundings.registry, logger: surroundings.logger)
+    surroundings.accompany(run: { await watch.run() }, drain: { _ in watch.end() })
     let erasures = Erasures(
       targets, store: surroundings.store, registry: surroundings.registry, logger: surroundings.logger, now: { .now })
     return DataEraser(own.policies, erasures, store: surroundings.store, now: { .now }).consumer

@@ -6,8 +6,6 @@ import Telemetry
 final class ErasureMetrics {
   /// Targets that were erased or named as retained, each once for an event.
   let erased: [String: Counter]
-  /// Events that have left something at their last attempt.
-  let incomplete: Gauge
   private let failures: [String: [ErasureFailure.Code: Counter]]
 
   nonisolated init(_ registry: MetricsRegistry, targets: [String]) {
@@ -31,8 +29,6 @@ final class ErasureMetrics {
         }
         return (target, Dictionary(counters, uniquingKeysWith: { first, _ in first }))
       }, uniquingKeysWith: { first, _ in first })
-    incomplete = registry.gauge(
-      "siwa_erasures_incomplete", "Erasures whose last attempt has left something. Alarm where it stays above 0.")
   }
 
   func count(_ code: ErasureFailure.Code, of target: String) { failures[target]?[code]?.increment() }

@@ -15,8 +15,6 @@ package final class Erasures {
   private let metrics: ErasureMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
-  /// Events whose last attempt has left something: visible until they are done, or another process has them.
-  private var incomplete: Set<EventID> = []
 
   /// Erasures from these targets.
   package init(
@@ -45,7 +43,6 @@ package final class Erasures {
       }
       // A target may take minutes. Who has signed in meanwhile is not the one that the event speaks of.
       if case .superseded(let cause)? = try await store.standings(of: [event], for: .dataEraser).first {
-        forget(order.event)
         throw Superseded(cause: cause)
       }
       var before = earlier?.before
@@ -64,18 +61,8 @@ package final class Erasures {
             detail: failure.code.rawValue, time: now()), of: event)
       }
     }
-    guard failures.isEmpty else {
-      incomplete.insert(order.event)
-      metrics.incomplete.set(Double(incomplete.count))
-      throw Incomplete(failures: failures)
-    }
-    forget(order.event)
+    guard failures.isEmpty else { throw Incomplete(failures: failures) }
     return steps
-  }
-
-  private func forget(_ event: EventID) {
-    incomplete.remove(event)
-    metrics.incomplete.set(Double(incomplete.count))
   }
 
   /// Something has made the event void while it was being worked on: what is not erased stays.

@@ -31,6 +31,51 @@ enum PostgreSQLErasures {
         after: try row.count(4), detail: try row.value(5), time: try row.time(6))
     }
   }
+
+  /// What is open, from behind a place on.
+  static func open(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int, with connection: Connection
+  ) async throws -> [OpenErasure] {
+    try await connection.query(
+      """
+      SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count
+      FROM siwa.erasure_step AS step
+        LEFT JOIN siwa.attempt ON attempt.consumer = $1 AND attempt.event_id = step.event_id
+      WHERE step.state IN ('begun', 'failed') AND (step.event_id, step.target) > ($2, $3)
+        AND NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = step.event_id)
+      ORDER BY step.event_id, step.target LIMIT $4
+      """, consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit),
+      limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in
+      guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
+      let time = try row.time(5)
+      return OpenErasure(
+        OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), state: try row.choice(3),
+        cause: try row.value(4), attempts: try row.count(7) ?? 0, since: min(try row.timeIfPresent(6) ?? time, time))
+    }
+  }
+
+  /// How many events have something left after an attempt has failed.
+  static func countOfIncomplete(by consumer: ConsumerName, with connection: Connection) async throws -> Int {
+    let count = try await connection.first(
+      """
+      SELECT count(DISTINCT step.event_id) FROM siwa.erasure_step AS step
+      WHERE step.state IN ('begun', 'failed')
+        AND (step.state = 'failed'
+          OR EXISTS (SELECT FROM siwa.attempt WHERE consumer = $1 AND attempt.event_id = step.event_id))
+        AND NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = step.event_id)
+      """, consumer.text
+    ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
+    return Int(clamping: count ?? 0)
+  }
+
+  /// Closes what is open of the event.
+  static func discard(_ event: EventID, at time: Timestamp, with connection: Connection) async throws -> Int {
+    try await connection.execute(
+      """
+      UPDATE siwa.erasure_step SET state = 'discarded', at = $2 WHERE event_id = $1 AND state IN ('begun', 'failed')
+      """, event.text, time.milliseconds)
+  }
 }
 
 extension SealedAnnouncement {

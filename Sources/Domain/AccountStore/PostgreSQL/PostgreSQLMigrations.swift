@@ -122,7 +122,7 @@ enum PostgreSQLMigrations {
       event_id text NOT NULL,
       target text NOT NULL,
       hash bytea NOT NULL CHECK (octet_length(hash) = 32),
-      state text NOT NULL CHECK (state IN ('begun', 'erased', 'retained', 'failed')),
+      state text NOT NULL CHECK (state IN ('begun', 'erased', 'retained', 'failed', 'discarded')),
       before bigint,
       affected bigint,
       after bigint,
@@ -130,5 +130,7 @@ enum PostgreSQLMigrations {
       at bigint NOT NULL,
       PRIMARY KEY (event_id, target)
     );
+
+    CREATE INDEX open_erasure_step ON siwa.erasure_step (event_id, target) WHERE state IN ('begun', 'failed');
     """
 }

@@ -90,6 +90,25 @@ package final class SQLiteAccountStore: AccountStore {
     try await keeper.run { file throws(AccountStoreError) in try file.record(step, of: event.id, hash) }
   }
 
+  /// What is open of erasures.
+  package func openErasures(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [OpenErasure] {
+    try await keeper.run { file throws(AccountStoreError) in
+      try file.openErasures(by: consumer, after: place, limit: limit)
+    }
+  }
+
+  /// How many erasures have failed and are not done.
+  package func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
+    try await keeper.run { file throws(AccountStoreError) in try file.incompleteErasures(by: consumer) }
+  }
+
+  /// Closes what is open of an erasure.
+  package func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
+    try await keeper.run { file throws(AccountStoreError) in try file.discardErasure(of: event, at: time) }
+  }
+
   /// Reads, and takes the lock for writing.
   package func check() async throws(AccountStoreError) {
     try await keeper.run { file throws(AccountStoreError) in try file.check() }

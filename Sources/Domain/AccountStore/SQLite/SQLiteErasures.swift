@@ -5,6 +5,9 @@ import SQLite
 final class SQLiteErasures {
   private let writing: Statement
   private let reading: Statement
+  private let openReading: Statement
+  private let incompleteCount: Statement
+  private let discarding: Statement
 
   init(_ database: Database) throws(SQLiteError) {
     // What replaces an older row is the latest again.
@@ -16,6 +19,25 @@ final class SQLiteErasures {
     reading = try database.prepare(
       """
       SELECT target, state, before, affected, after, detail, at FROM erasure_step WHERE event_id = ? ORDER BY number
+      """)
+    openReading = try database.prepare(
+      """
+      SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count
+      FROM erasure_step AS step LEFT JOIN attempt ON attempt.consumer = ?1 AND attempt.event_id = step.event_id
+      WHERE step.state IN ('begun', 'failed') AND (step.event_id, step.target) > (?2, ?3)
+        AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
+      ORDER BY step.event_id, step.target LIMIT ?4
+      """)
+    incompleteCount = try database.prepare(
+      """
+      SELECT count(DISTINCT step.event_id) FROM erasure_step AS step
+      WHERE step.state IN ('begun', 'failed')
+        AND (step.state = 'failed' OR EXISTS (SELECT 1 FROM attempt WHERE consumer = ?1 AND event_id = step.event_id))
+        AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
+      """)
+    discarding = try database.prepare(
+      """
+      UPDATE erasure_step SET state = 'discarded', at = ?2 WHERE event_id = ?1 AND state IN ('begun', 'failed')
       """)
   }
 
@@ -37,5 +59,36 @@ final class SQLiteErasures {
           after: try row.count(4), detail: try row.value(5), time: try row.time(6)))
     }
     return steps
+  }
+
+  /// What is open, from behind a place on.
+  func open(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+  ) throws(SQLiteError) -> [OpenErasure] {
+    var open: [OpenErasure] = []
+    try openReading.forEach(consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit)) {
+      row throws(SQLiteError) in
+      guard let event = EventID(try row.value(0)), let account = AccountHash(try row.value(2, as: [UInt8].self)) else {
+        throw .malformed("a step of an erasure")
+      }
+      let time = try row.time(5)
+      open.append(
+        OpenErasure(
+          OpenErasure.Place(event: event, target: try row.value(1)), account: account, state: try row.choice(3),
+          cause: try row.value(4), attempts: try row.count(7) ?? 0, since: min(try row.timeIfPresent(6) ?? time, time)))
+    }
+    return open
+  }
+
+  /// How many events have something left after an attempt has failed.
+  func countOfIncomplete(by consumer: ConsumerName) throws(SQLiteError) -> Int {
+    let count: Int64? = try incompleteCount.first(consumer.text) { row throws(SQLiteError) in try row.value(0) }
+    return Int(clamping: count ?? 0)
+  }
+
+  /// Closes what is open of the event.
+  func discard(_ event: EventID, at time: Timestamp, in database: Database) throws(SQLiteError) -> Int {
+    try discarding.run(event.text, time.milliseconds)
+    return database.changes
   }
 }

@@ -128,7 +128,7 @@ enum SQLiteMigrations {
       event_id TEXT NOT NULL,
       target TEXT NOT NULL,
       hash BLOB NOT NULL CHECK (length(hash) = 32),
-      state TEXT NOT NULL CHECK (state IN ('begun', 'erased', 'retained', 'failed')),
+      state TEXT NOT NULL CHECK (state IN ('begun', 'erased', 'retained', 'failed', 'discarded')),
       before INTEGER,
       affected INTEGER,
       after INTEGER,
@@ -136,6 +136,8 @@ enum SQLiteMigrations {
       at INTEGER NOT NULL,
       UNIQUE (event_id, target)
     ) STRICT;
+
+    CREATE INDEX open_erasure_step ON erasure_step (event_id, target) WHERE state IN ('begun', 'failed');
     """
 
   /// What we have revoked ourselves, of each app, and for longer than there is an account. The column in its place was

@@ -188,6 +188,29 @@ final class SQLiteStoreFile {
     }
   }
 
+  /// What erasures have not brought to its end.
+  func openErasures(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+  ) throws(AccountStoreError) -> [OpenErasure] {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try erasures.open(by: consumer, after: place, limit: limit)
+    }
+  }
+
+  /// How many erasures have failed and are not done.
+  func incompleteErasures(by consumer: ConsumerName) throws(AccountStoreError) -> Int {
+    try AccountStoreError.translating { () throws(SQLiteError) in try erasures.countOfIncomplete(by: consumer) }
+  }
+
+  /// Closes what is open of an erasure.
+  func discardErasure(of event: EventID, at time: Timestamp) throws(AccountStoreError) -> Int {
+    try write { () throws(AccountStoreError) in
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try erasures.discard(event, at: time, in: database)
+      }
+    }
+  }
+
   /// Whether it can be read, and the lock for writing be had.
   func check() throws(AccountStoreError) {
     try write { () throws(AccountStoreError) in _ = try announcements.lastNumber() }

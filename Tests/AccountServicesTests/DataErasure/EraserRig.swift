@@ -1,0 +1,80 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import ConsumerSupport
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// The data eraser behind its processor: scripted targets, a real store, topics and a clock of the test's.
+@Loop
+final class EraserRig {
+  let shop: ScriptedTarget
+  let search: ScriptedTarget
+  let process: ProcessorRig
+  private let watch: ErasureWatch
+
+  /// A process, on what an earlier one has left; the targets are there still.
+  init(after other: EraserRig? = nil) async throws {
+    shop = other?.shop ?? ScriptedTarget(holding: 12)
+    search = other?.search ?? ScriptedTarget(holding: 3)
+    let (shop, search) = (shop, search)
+    let team = AccountEvent.sample(1).team
+    var made: ErasureWatch?
+    process = try await ProcessorRig(beside: other?.process) { surroundings in
+      made = ErasureWatch(surroundings.store, registry: surroundings.registry, logger: surroundings.logger)
+      let erasures = Erasures(
+        [("shop", shop), ("search", search)], store: surroundings.store, registry: surroundings.registry,
+        logger: surroundings.logger, now: surroundings.now)
+      let policy = ErasureSettings.Policy(
+        consentRevoked: ["search"], accountDelete: ["shop", "search", "account-store"])
+      return DataEraser([team: policy], erasures, store: surroundings.store, now: surroundings.now).consumer
+    }
+    watch = try #require(made)
+    try await process.assign(0)
+  }
+
+  /// How many erasures are not done, as operators see it.
+  func incomplete() async -> String? {
+    await watch.look()
+    return process.metric("siwa_erasures_incomplete")
+  }
+
+  /// What is open, as `siwa erasures list` reads it.
+  func open() async throws -> [String] {
+    try await process.store.openErasures(by: .dataEraser, after: nil, limit: 10).map {
+      "\($0.place.event) \($0.place.target) \($0.state.rawValue) \($0.cause)"
+    }
+  }
+
+  /// Waits until so many attempts at the first event have failed.
+  func untilFailed(_ number: Int) async throws {
+    let events = [EventReference.of(.sample(1, .accountDelete))]
+    try await until { try await self.process.peek(events) == [.open(attempts: number)] }
+    try await process.untilIdle()
+  }
+
+  /// Waits until so many outcomes are said.
+  func untilSaid(_ number: Int) async throws {
+    try await until { try self.said().count >= number }
+    try await process.untilIdle()
+  }
+
+  /// What was said, and of which events.
+  func said() throws -> [String] {
+    try process.cluster.appended(on: Topic.outcomes.name).map { record in
+      let outcome = try AccountOutcome(decoding: try #require(record.value))
+      let targets = outcome.targets.map { "\($0.name) \($0.state)" }.joined(separator: ", ")
+      return "\(outcome.cause.id) \(outcome.name.rawValue): \(targets)"
+    }
+  }
+
+  /// Why events were put aside.
+  func deadLetters() -> [String] {
+    process.cluster.appended(on: Topic.deadLetters(of: .dataEraser).name).map { record in
+      record.headers.last { $0.name == DeadLetter.Header.cause }?.value.map { String(decoding: $0, as: UTF8.self) }
+        ?? ""
+    }
+  }
+}
