@@ -151,8 +151,9 @@ let package = Package(
     tests(
       "EndToEndTests",
       [
-        "AccountEvents", "AccountServices", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient",
-        "HTTPServer", "Kafka", "SQLite", "Telemetry", "TestSupport", "persistent-sender", "siwa", "siwa-ingress",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration",
+        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "SQLite", "Telemetry", "TestSupport",
+        "persistent-sender", "siwa", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
       ], beside: ["Preloaded", "Python"]),
     .executableTarget(
       name: "persistent-sender", path: "Tests/PersistentSender",

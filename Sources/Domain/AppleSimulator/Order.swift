@@ -11,6 +11,7 @@ import JSON
 ///   revocations are to be told; answers with `key_id` and `private_key`.
 /// - `/simulator/sign-in`: `{"user":"ada","audience":"com.example.app"}`, with `"redirect_uri"` for a web app; answers
 ///   with `code` and `sub`.
+/// - `/simulator/asked`: `{}`; answers with how often each endpoint was asked.
 /// - `/simulator/tokens`, `/simulator/revocations`: `{"answer":"unavailable","delay_ms":500}`, as they are wanted.
 struct Order {
   private var texts: [String: String] = [:]

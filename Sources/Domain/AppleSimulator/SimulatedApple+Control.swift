@@ -21,6 +21,7 @@ extension SimulatedApple {
       case "/simulator/sign-in": return try signIn(order)
       case "/simulator/tokens": return try setTokens(order)
       case "/simulator/revocations": return try setRevocations(order)
+      case "/simulator/asked": return asked()
       case "/simulator/keys/rotate": return .answer(["kid": .string(try rotateKeys())])
       default: return .text("there is nothing at this path\n", status: 404)
       }
@@ -67,6 +68,13 @@ extension SimulatedApple {
     let code = try signIn(
       person, to: try order.text("audience"), redirectURI: order.textIfPresent("redirect_uri"))
     return .answer(["code": .string(code), "sub": .string(person.subject)])
+  }
+
+  private func asked() -> HTTPResponse {
+    .answer([
+      "keys": .integer(Int64(keysAsked)), "tokens": .integer(Int64(tokensAsked)),
+      "revocations": .integer(Int64(revocationsAsked)),
+    ])
   }
 
   private func setTokens(_ order: Order) throws -> HTTPResponse {

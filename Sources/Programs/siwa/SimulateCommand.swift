@@ -23,7 +23,8 @@ struct SimulateCommand: Command {
       POST {"user":"ada","audience":"com.example.app"} to /simulator/sign-in
     The first answers with the team's key, the second with the code. What goes wrong on request: POST
     {"answer":"lost","delay_ms":500} to /simulator/tokens or /simulator/revocations; answers are
-    \(TokensAnswer.allCases.map(\.rawValue).joined(separator: ", ")).
+    \(TokensAnswer.allCases.map(\.rawValue).joined(separator: ", ")). POST {} to /simulator/asked says how
+    often each endpoint was asked.
 
     """
   static let examples = [

@@ -1,0 +1,199 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleID
+import AppleSimulator
+import Configuration
+import Cryptography
+import EventLoop
+import Foundation
+import Glibc
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+/// Everything around the consumers as programs: a broker of their own with the topics, an account store, a shop from
+/// which people are erased, and the file that configures all programs. What is started here is killed with it.
+@Loop
+final class ConsumerStage {
+  let broker: RealBroker
+  let apple: AppleSide
+  let files: TemporaryDirectory
+  let shop: Shop
+  /// The account store, beside the programs.
+  private(set) var store: any AccountStore
+  /// What mailers have to show.
+  let token = "a-token-of-at-least-thirty-two-characters"
+  /// What every program's environment has.
+  var environment: [String: String]
+  private let endpoints: AppleTokenEndpoints
+  private var programs: [RunningProgram] = []
+
+  /// What differs between tests.
+  struct Form {
+    /// libpq's words for a database that holds the store; nil for SQLite.
+    var postgreSQL: String?
+    /// What a person who withdraws consent is erased from.
+    var onConsentRevoked = "[shop]"
+    /// How long a member that is silent stays in its group.
+    var session = Duration.seconds(45)
+    var partitions = 3
+  }
+
+  /// Makes topics and store, as an operator does, and runs `body`.
+  static func run(
+    _ broker: RealBroker, _ apple: AppleSide, in files: TemporaryDirectory, _ form: Form = Form(),
+    _ body: @Loop (ConsumerStage) async throws -> Void
+  ) async throws {
+    let stage = try await ConsumerStage(broker, apple, files, form)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(stage)) } catch { result = .failure(error) }
+    for program in stage.programs { await program.kill() }
+    await stage.store.close()
+    try result.get()
+  }
+
+  private init(_ broker: RealBroker, _ apple: AppleSide, _ files: TemporaryDirectory, _ form: Form) async throws {
+    (self.broker, self.apple, self.files) = (broker, apple, files)
+    shop = try Shop(files.path + "/shop.sqlite")
+    // A folder of its own, whose disk can be full.
+    try #require(unsafe mkdir(files.path + "/store", 0o700) == 0)
+    _ = files.write("AuthKey.p8", apple.key.privateKeyPEM)
+    _ = files.write("email-relay-token", token)
+    if let connection = form.postgreSQL { _ = files.write("postgresql", connection) }
+    environment = ["SIWA_CONFIG": files.write("siwa.yaml", Self.configuration(broker, apple, form))]
+    endpoints = try Self.endpoints(apple)
+
+    let key = files.path + "/master-key"
+    for words in [
+      ["store", "create-key", key], ["store", "migrate"],
+      ["topics", "create", "--replication", "1", "--partitions", "\(form.partitions)"],
+    ] {
+      let made = try await RunningProgram.run("siwa", words, environment) { program in
+        (try await program.untilEnd(), program.errors)
+      }
+      try #require(made.0 == .exit(0), "\(words): \(made.1)")
+    }
+    let settings = StoreSettings(
+      database: form.postgreSQL.map { .postgresql(Secret($0), connections: 2) }
+        ?? .sqlite(path: files.path + "/store/store.sqlite"), masterKeyFile: key)
+    store = try await settings.open()
+  }
+
+  private static func configuration(_ broker: RealBroker, _ apple: AppleSide, _ form: Form) -> String {
+    let retries = "retries: { first: 100ms, longest: 1s }"
+    let session = form.session.components.seconds * 1000
+    return """
+      teams:
+        \(AppleSide.team):
+          audiences: [\(AppleSide.app)]
+          key-id: \(apple.key.id)
+          private-key: AuthKey.p8
+          erase: { consent-revoked: \(form.onConsentRevoked) }
+      apple:
+        issuer: \(AppleNotification.appleIssuer)
+        keys: \(apple.origin)/auth/keys
+        keys-file: apple-keys.json
+        token: \(apple.origin)/auth/token
+        revoke: \(apple.origin)/auth/revoke
+        trusted-ca: \(apple.certificate)
+        deadline: 60s
+      kafka: { bootstrap.servers: "\(broker.bootstrapServers)", session.timeout.ms: \(session) }
+      ingress:
+        listen: "127.0.0.1:0"
+        admin: "127.0.0.1:0"
+        path: \(Stage.path)
+        certificate: \(apple.certificate)
+        private-key: \(apple.privateKey)
+        spool: { directory: spool }
+      store: { \(form.postgreSQL == nil ? "sqlite: store/store.sqlite" : "postgresql: postgresql"), master-key: master-key }
+      token-revoker: { admin: "127.0.0.1:0", concurrency: 4, \(retries) }
+      data-eraser:
+        admin: "127.0.0.1:0"
+        \(retries)
+        targets:
+          shop:
+      \(Shop.target)
+      email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:0", token: email-relay-token, \(retries) }
+
+      """
+  }
+
+  /// Apple's endpoints in the name of the team's app.
+  private static func endpoints(_ apple: AppleSide) throws -> AppleTokenEndpoints {
+    let key = TeamKey(
+      team: try #require(TeamID(AppleSide.team)), id: try #require(KeyID(apple.key.id)),
+      privateKey: try P256PrivateKey(pem: apple.key.privateKeyPEM))
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "tests", trustAnchors: .systemAnd(file: apple.certificate), proxy: .none,
+        connectTimeout: .seconds(60), maximumConnections: 8, maximumRequests: 64))
+    return AppleTokenEndpoints(
+      token: try #require(HTTPClientURL("\(apple.origin)/auth/token")),
+      revocation: try #require(HTTPClientURL("\(apple.origin)/auth/revoke")), client: client,
+      secrets: ClientSecrets(
+        keys: [try #require(ClientID(AppleSide.app)): key], audience: AppleNotification.appleIssuer,
+        lifetime: .seconds(3600), now: { .now }),
+      deadline: .seconds(90))
+  }
+
+  // MARK: People
+
+  /// What somebody is called.
+  nonisolated static func account(_ person: Person) throws -> Account {
+    Account(team: try #require(TeamID(AppleSide.team)), subject: try #require(AppleSubject(person.subject)))
+  }
+
+  /// Somebody signed in: the app exchanges the code, and keeps the token. Returns it.
+  @discardableResult
+  func signIn(_ person: Person, code: String, at time: Timestamp) async throws -> RefreshToken {
+    let client = try #require(ClientID(AppleSide.app))
+    let grant = try await endpoints.exchange(
+      try #require(AuthorizationCode(code)), redirectURI: nil, by: client)
+    let granted: GrantedTokens? = if case .granted(let tokens) = grant { tokens } else { nil }
+    let token = try #require(granted?.refreshToken)
+    try await store.recordSignIn(
+      try Self.account(person), at: time,
+      tokens: [NewToken(kind: .refresh, client: client, value: try #require(SecretToken(token.text)))])
+    return token
+  }
+
+  /// Whether Apple still knows the token.
+  func isGood(_ token: RefreshToken) async throws -> Bool {
+    try await endpoints.validate(token, of: try #require(ClientID(AppleSide.app))) != .invalid
+  }
+
+  // MARK: Programs
+
+  /// Runs `siwa` to its end.
+  func siwa(
+    _ words: String...
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await RunningProgram.run("siwa", words, environment) { program in
+      (try await program.untilEnd(), program.output, program.errors)
+    }
+  }
+
+  /// Starts a member of a consumer's group.
+  func start(_ consumer: ConsumerName, _ changes: [String: String] = [:]) async throws -> RunningMember {
+    try await RunningMember(try launch("siwa-\(consumer)", changes), of: consumer)
+  }
+
+  /// Starts the ingress.
+  func startIngress() async throws -> RunningIngress {
+    try await RunningIngress(
+      try launch("siwa-ingress"),
+      HTTPClient(
+        HTTPClientConfiguration(
+          userAgent: "tests", trustAnchors: .systemAnd(file: apple.certificate), proxy: .none,
+          connectTimeout: .seconds(60), maximumConnections: 8, maximumRequests: 64)))
+  }
+
+  private func launch(_ name: String, _ changes: [String: String] = [:]) throws -> RunningProgram {
+    let program = try RunningProgram(
+      RunningProgram.path(of: name), [], environment.merging(changes) { $1 })
+    programs.append(program)
+    return program
+  }
+}

@@ -1,0 +1,59 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import EventLoop
+import Kafka
+
+/// How far the consumers' groups are, as the broker knows it.
+@Loop
+final class GroupProgress {
+  private static let patience = Duration.seconds(120)
+  private let admin: Admin
+  /// One that never joins for each group: librdkafka 2.0.2's admin crashes where a broker that was just asked for the
+  /// first time, or started anew, is not the group's coordinator yet (its issue 5040).
+  private let asking: [ConsumerName: Consumer]
+
+  init(_ brokers: String) throws {
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", brokers)])
+    admin = try Admin(configuration, log: { _ in })
+    var asking: [ConsumerName: Consumer] = [:]
+    for consumer in TopicPlan.consumers {
+      let membership = GroupMembership(Self.group(of: consumer), instance: nil, handover: .zero)
+      asking[consumer] = try Consumer(configuration, group: membership, log: { _ in })
+    }
+    self.asking = asking
+  }
+
+  /// Where the partitions of topics end.
+  func ends(of topics: [Topic]) async throws -> [TopicPartition: Int64] {
+    var ends: [TopicPartition: Int64] = [:]
+    for topic in topics {
+      for (partition, end) in try await admin.endOffsets(of: topic.name, within: Self.patience) {
+        ends[TopicPartition(topic.name, partition)] = end
+      }
+    }
+    return ends
+  }
+
+  /// How many records of its topics a consumer's group has not committed.
+  func open(of consumer: ConsumerName) async throws -> Int64 {
+    let ends = try await ends(of: [.accountEvents, .retries(of: consumer)])
+    let committed = try await asking[consumer]?.committed(Set(ends.keys), within: Self.patience) ?? [:]
+    return ends.reduce(0) { $0 + $1.value - (committed[$1.key] ?? 0) }
+  }
+
+  /// Sets a group without members back to the beginnings of its topics, as if it had read nothing.
+  func empty(_ consumer: ConsumerName) async throws {
+    let partitions = try await ends(of: [.accountEvents, .retries(of: consumer)]).keys
+    try await admin.resetOffsets(
+      of: Self.group(of: consumer), to: Dictionary(uniqueKeysWithValues: partitions.map { ($0, 0) }),
+      within: Self.patience)
+  }
+
+  func close() async {
+    await admin.close()
+    for consumer in asking.values { await consumer.close() }
+  }
+
+  private static func group(of consumer: ConsumerName) -> ConsumerGroup { ConsumerGroup("siwa-\(consumer)") }
+}
