@@ -48,12 +48,31 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(3)))
+  func replacesTheMasterKey() async throws {
+    for name in ["master-key", "new-key"] {
+      #expect(try await siwa("create-key", "\(files.path)/\(name)").end == .exit(0))
+    }
+    #expect(try await siwa("migrate").end == .exit(0))
+    let new = environment.merging(["SIWA_STORE_MASTER_KEY": files.path + "/new-key"]) { $1 }
+    let unable = try await siwa("rotate-key", environment: new)
+    #expect(unable.end == .exit(1) && unable.errors.contains("is wrapped with master key "), "\(unable)")
+    let both = new.merging(["SIWA_STORE_FORMER_MASTER_KEY": files.path + "/master-key"]) { $1 }
+    let rotated = try await siwa("rotate-key", environment: both)
+    #expect(rotated.end == .exit(0) && rotated.output.hasSuffix("0 accounts were wrapped anew\n"), "\(rotated)")
+    #expect(try await siwa("integrity", environment: new).end == .exit(0))
+    #expect(try await siwa("integrity").end == .exit(1), "the old key opens nothing any more")
+    let same = both.merging(["SIWA_STORE_FORMER_MASTER_KEY": files.path + "/new-key"]) { $1 }
+    let refused = try await siwa("integrity", environment: same)
+    #expect(refused.end == .exit(2) && refused.errors.contains("SIWA_STORE_FORMER_MASTER_KEY: "), "\(refused)")
+  }
+
+  @Test(.timeLimit(.minutes(3)))
   func refusesAnotherKeyAndAKeyThatOthersCanRead() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
     #expect(try await siwa("migrate").end == .exit(0))
     #expect(try await siwa("create-key", files.path + "/other-key").end == .exit(0))
     let other = try await siwa("integrity", "--set", "store.master-key=\(files.path)/other-key")
-    #expect(other.end == .exit(1) && other.errors.contains("it was made with master key "), "\(other)")
+    #expect(other.end == .exit(1) && other.errors.contains("is wrapped with master key "), "\(other)")
     unsafe chmod(files.path + "/master-key", 0o644)
     let open = try await siwa("integrity")
     #expect(open.end == .exit(2) && open.errors.contains("SIWA_STORE_MASTER_KEY: "), "\(open)")

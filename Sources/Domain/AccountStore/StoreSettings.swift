@@ -14,10 +14,13 @@ package struct StoreSettings: Configurable {
   package var database: Database
   /// The file with the master key.
   package var masterKeyFile: String
+  /// The file with the key before it, while that one still opens something.
+  package var formerMasterKeyFile: String?
 
   /// Everything said, nothing assumed.
-  package init(database: Database, masterKeyFile: String) {
-    (self.database, self.masterKeyFile) = (database, masterKeyFile)
+  package init(database: Database, masterKeyFile: String, formerMasterKeyFile: String?) {
+    self.database = database
+    (self.masterKeyFile, self.formerMasterKeyFile) = (masterKeyFile, formerMasterKeyFile)
   }
 
   /// Reads `store`; the key is looked at, the database is not.
@@ -34,6 +37,9 @@ package struct StoreSettings: Configurable {
     masterKeyFile = settings.read(
       "store.master-key", .file(),
       "The key that tokens and addresses are encrypted under, mode 0600: made by siwa store create-key.")
+    formerMasterKeyFile = settings.readIfPresent(
+      "store.former-master-key", .file(),
+      "The key that store.master-key replaces, until siwa store rotate-key has wrapped everything with the new one.")
     database = .sqlite(path: sqlite ?? "")
     if let postgresql { database = .postgresql(postgresql, connections: connections) }
     if sqlite != nil && postgresql != nil {
@@ -41,10 +47,20 @@ package struct StoreSettings: Configurable {
     } else if sqlite == nil && postgresql == nil {
       settings.refuse("store.sqlite", "missing; expected a path here, or a connection string as store.postgresql")
     }
+    let key = Self.check(masterKeyFile, "store.master-key", &settings)
+    guard let formerMasterKeyFile else { return }
+    let former = Self.check(formerMasterKeyFile, "store.former-master-key", &settings)
+    if let key, key.id == former?.id {
+      settings.refuse("store.former-master-key", "it holds the same key as store.master-key")
+    }
+  }
+
+  private static func check(_ file: String, _ setting: String, _ settings: inout Settings) -> MasterKey? {
     do throws(MasterKeyError) {
-      _ = try MasterKey(file: masterKeyFile)
+      return try MasterKey(file: file)
     } catch {
-      settings.refuse("store.master-key", error.description)
+      settings.refuse(setting, error.description)
+      return nil
     }
   }
 }
@@ -69,7 +85,9 @@ extension StoreSettings {
 
   private func masterKey() throws(AccountStoreError) -> MasterKey {
     do throws(MasterKeyError) {
-      return try MasterKey(file: masterKeyFile)
+      let key = try MasterKey(file: masterKeyFile)
+      guard let formerMasterKeyFile else { return key }
+      return key.replacing(try MasterKey(file: formerMasterKeyFile))
     } catch {
       throw AccountStoreError(.wrongMasterKey, error.description)
     }

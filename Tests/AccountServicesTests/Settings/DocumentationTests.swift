@@ -20,6 +20,7 @@ import Testing
     _ = directory.write("newsletter-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     _ = directory.write("email-relay-token", "a-token-of-more-than-thirty-two-characters")
     _ = directory.write("master-key", String(repeating: "A", count: 43) + "\n")
+    _ = directory.write("master-key-before", "B" + String(repeating: "A", count: 42) + "\n")
     let lines = example.split(separator: "\n", omittingEmptySubsequences: false).map(change)
     let text = lines.joined(separator: "\n").split(separator: "tls/", omittingEmptySubsequences: false).joined()
     return schema.check(ConfigurationSources(file: directory.write("siwa.yaml", text)))

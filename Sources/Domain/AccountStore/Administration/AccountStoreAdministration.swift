@@ -13,6 +13,12 @@ package protocol AccountStoreAdministration: Sendable {
     progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> StoreReport
 
+  /// Wraps with the master key what the one before has wrapped, some accounts in each transaction: programs that have both
+  /// may run meanwhile. Begun anew it goes on where it was.
+  func rotateKey(
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> KeyRotation
+
   /// Writes a copy, as of one moment, into a new file at `path` that only this user can read, and verifies it. There is
   /// no file of that name before it is whole.
   func backUp(
@@ -31,6 +37,20 @@ package struct StoreMigration: Sendable, Equatable {
   package init(from: Int, to: Int) { (self.from, self.to) = (from, to) }
 }
 
+/// What a rotation of the master key has done.
+package struct KeyRotation: Sendable, Equatable {
+  /// Accounts whose data key was wrapped anew.
+  package var accounts = 0
+  /// Accounts that a program without the new key has added meanwhile.
+  package var left = 0
+
+  /// Nothing done yet.
+  package init() {}
+
+  /// How many accounts are wrapped anew in one transaction: others wait for it.
+  static let page: Int64 = 500
+}
+
 /// How far something long is.
 package struct StoreProgress: Sendable, Equatable {
   /// What is being done.
@@ -41,6 +61,8 @@ package struct StoreProgress: Sendable, Equatable {
     case checking
     /// What is sealed is opened, account by account.
     case opening
+    /// Data keys are wrapped anew, account by account.
+    case wrapping
   }
 
   /// What is being done.

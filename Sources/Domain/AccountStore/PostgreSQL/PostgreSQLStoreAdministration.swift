@@ -55,6 +55,14 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
     }
   }
 
+  func rotateKey(
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> KeyRotation {
+    try await with { database throws(AccountStoreError) in
+      try await database.rotateKey(to: key, progress)
+    }
+  }
+
   func backUp(
     to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> StoreReport {

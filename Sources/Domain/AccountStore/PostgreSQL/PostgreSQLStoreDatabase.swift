@@ -78,13 +78,18 @@ extension Connection {
 
   /// The store's own keys.
   func readKeys(with master: MasterKey) async throws -> StoreKeys {
+    try StoreKeys(try await readWrappedKeys(), with: master)
+  }
+
+  /// The same, as they are kept.
+  func readWrappedKeys() async throws -> StoreKeys.Wrapped {
     let wrapped = try await first("SELECT master_key_id, hash_key, announcement_key FROM siwa.store_key") {
       row throws(PostgreSQLError) in
       StoreKeys.Wrapped(
         masterKeyID: try row.value(0), hashKey: try row.value(1), announcementKey: try row.value(2))
     }
     guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
-    return try StoreKeys(wrapped, with: master)
+    return wrapped
   }
 
   /// The store's version, 0 where there is none. Throws where it is a later one than this program knows, or where the

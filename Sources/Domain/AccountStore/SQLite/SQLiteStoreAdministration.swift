@@ -25,6 +25,14 @@ struct SQLiteStoreAdministration: AccountStoreAdministration {
     }
   }
 
+  func rotateKey(
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> KeyRotation {
+    try await onThread { () throws(AccountStoreError) in
+      try SQLiteStoreFile(place, key).rotateKey(progress)
+    }
+  }
+
   func backUp(
     to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> StoreReport {

@@ -46,6 +46,11 @@ extension SQLiteStoreFile {
 
   /// The store's own keys.
   static func readKeys(of database: Database, _ master: MasterKey) throws(AccountStoreError) -> StoreKeys {
+    try StoreKeys(try readWrappedKeys(of: database), with: master)
+  }
+
+  /// The same, as they are kept.
+  static func readWrappedKeys(of database: Database) throws(AccountStoreError) -> StoreKeys.Wrapped {
     let wrapped = try AccountStoreError.translating { () throws(SQLiteError) in
       try database.prepare("SELECT master_key_id, hash_key, announcement_key FROM store_key").first {
         row throws(SQLiteError) in
@@ -54,7 +59,7 @@ extension SQLiteStoreFile {
       }
     }
     guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
-    return try StoreKeys(wrapped, with: master)
+    return wrapped
   }
 
   /// Makes the database at `path` or brings it to this program's version; returns the version that it had. All of it in

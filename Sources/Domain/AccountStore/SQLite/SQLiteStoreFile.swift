@@ -217,7 +217,7 @@ final class SQLiteStoreFile {
     forgetErased()
   }
 
-  private func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
+  func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
     try database.transaction(translating: AccountStoreError.init(committing:), body)
   }
 

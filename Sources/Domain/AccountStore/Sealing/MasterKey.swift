@@ -8,6 +8,8 @@ package struct MasterKey: Sendable {
   /// Tells this key from others, and nothing about it: 16 hexadecimal digits.
   package let id: String
   private let cipher: AES256GCM
+  /// What opens what the keys before this one have wrapped, by their ids.
+  private var former: [String: AES256GCM] = [:]
 
   /// Nil unless there are 32 bytes.
   package init?(_ bytes: [UInt8]) {
@@ -39,6 +41,13 @@ package struct MasterKey: Sendable {
     self = key
   }
 
+  /// This key, which also opens what `former` has wrapped, until all of that is wrapped anew.
+  package func replacing(_ former: MasterKey) -> MasterKey {
+    var key = self
+    key.former[former.id] = former.cipher
+    return key
+  }
+
   /// The text of a new key, for a file.
   package static func newText() throws(CryptographyError) -> String {
     Base64URL.encode(try SecureRandom.bytes(AES256GCM.keySize)) + "\n"
@@ -49,9 +58,18 @@ package struct MasterKey: Sendable {
     try cipher.seal(key, for: place)
   }
 
-  /// A cipher with the key that was wrapped for that place.
-  func unwrap(_ wrapped: [UInt8], from place: SealedPlace) throws(AccountStoreError) -> [UInt8] {
-    try cipher.open(wrapped, from: place)
+  /// The key that was wrapped for that place, by the master key of that id: this one or a former one.
+  func unwrap(_ wrapped: [UInt8], from place: SealedPlace, ofKey id: String) throws(AccountStoreError) -> [UInt8] {
+    guard let cipher = id == self.id ? cipher : former[id] else {
+      throw AccountStoreError(
+        .wrongMasterKey, "\(place.name) is wrapped with master key \(id), and the one that is configured is \(self.id)")
+    }
+    return try cipher.open(wrapped, from: place)
+  }
+
+  /// The same, wrapped with this key.
+  func rewrap(_ wrapped: [UInt8], at place: SealedPlace, ofKey id: String) throws(AccountStoreError) -> [UInt8] {
+    try wrap(try unwrap(wrapped, from: place, ofKey: id), for: place)
   }
 }
 

@@ -8,6 +8,13 @@ struct StoreKeys: Sendable {
     let masterKeyID: String
     let hashKey: [UInt8]
     let announcementKey: [UInt8]
+
+    /// The same keys, wrapped with `master`.
+    func rewrapped(with master: MasterKey) throws(AccountStoreError) -> Wrapped {
+      Wrapped(
+        masterKeyID: master.id, hashKey: try master.rewrap(hashKey, at: .hashKey, ofKey: masterKeyID),
+        announcementKey: try master.rewrap(announcementKey, at: .announcementKey, ofKey: masterKeyID))
+    }
   }
 
   let master: MasterKey
@@ -24,14 +31,10 @@ struct StoreKeys: Sendable {
 
   /// Unwraps the keys of a store.
   init(_ wrapped: Wrapped, with master: MasterKey) throws(AccountStoreError) {
-    guard wrapped.masterKeyID == master.id else {
-      throw AccountStoreError(
-        .wrongMasterKey,
-        "it was made with master key \(wrapped.masterKeyID), and the one that is configured is \(master.id)")
-    }
     self.master = master
-    hashing = HMAC(key: try master.unwrap(wrapped.hashKey, from: .hashKey))
-    announcements = try AES256GCM(unwrapped: master.unwrap(wrapped.announcementKey, from: .announcementKey))
+    hashing = HMAC(key: try master.unwrap(wrapped.hashKey, from: .hashKey, ofKey: wrapped.masterKeyID))
+    announcements = try AES256GCM(
+      unwrapped: master.unwrap(wrapped.announcementKey, from: .announcementKey, ofKey: wrapped.masterKeyID))
   }
 
   /// The hash that stands for the account.
@@ -51,10 +54,7 @@ struct StoreKeys: Sendable {
   func dataKey(
     of account: AccountHash, _ wrapped: [UInt8], masterKeyID: String
   ) throws(AccountStoreError) -> AES256GCM {
-    guard masterKeyID == master.id else {
-      throw AccountStoreError(.wrongMasterKey, "a data key is wrapped with master key \(masterKeyID)")
-    }
-    return try AES256GCM(unwrapped: master.unwrap(wrapped, from: .dataKey(of: account)))
+    try AES256GCM(unwrapped: master.unwrap(wrapped, from: .dataKey(of: account), ofKey: masterKeyID))
   }
 
   private static func newKey() throws(AccountStoreError) -> [UInt8] {

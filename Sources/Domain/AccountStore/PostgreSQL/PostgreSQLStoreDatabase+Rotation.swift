@@ -1,0 +1,70 @@
+import AccountEvents
+import PostgreSQL
+
+extension PostgreSQLStoreDatabase {
+  private struct Row {
+    let hash: AccountHash
+    let dataKey: [UInt8]
+    let masterKeyID: String
+  }
+
+  /// Wraps with the master key whatever one before it has wrapped.
+  func rotateKey(
+    to master: MasterKey, _ progress: (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> KeyRotation {
+    let total = try await write { connection in
+      _ = try await connection.openKeys(with: master)
+      try await connection.execute("LOCK siwa.store_key IN EXCLUSIVE MODE")
+      let wrapped = try await connection.readWrappedKeys()
+      if wrapped.masterKeyID != master.id {
+        let anew = try wrapped.rewrapped(with: master)
+        try await connection.execute(
+          "UPDATE siwa.store_key SET master_key_id = $1, hash_key = $2, announcement_key = $3", anew.masterKeyID,
+          anew.hashKey, anew.announcementKey)
+      }
+      return try await connection.count(withoutKey: master)
+    }
+    var rotation = KeyRotation()
+    var last: [UInt8] = []
+    while true {
+      let from = last
+      let hashes = try await write { connection in
+        let rows = try await connection.query(
+          """
+          SELECT hash, data_key, master_key_id FROM siwa.account WHERE master_key_id <> $1 AND hash > $2
+          ORDER BY hash LIMIT $3 FOR UPDATE
+          """, master.id, from, KeyRotation.page, limit: Self.limit
+        ) { row throws(PostgreSQLError) in
+          Row(hash: try row.hash(0), dataKey: try row.value(1), masterKeyID: try row.value(2))
+        }
+        if rows.isEmpty { return rows.map(\.hash) }
+        var keys: [[UInt8]] = []
+        for row in rows {
+          keys.append(try master.rewrap(row.dataKey, at: .dataKey(of: row.hash), ofKey: row.masterKeyID))
+        }
+        try await connection.execute(
+          """
+          UPDATE siwa.account SET data_key = anew.key, master_key_id = $3
+          FROM unnest($1, $2) AS anew (hash, key) WHERE account.hash = anew.hash
+          """, PostgreSQLArray(rows.map(\.hash.bytes)), PostgreSQLArray(keys), master.id)
+        return rows.map(\.hash)
+      }
+      guard let end = hashes.last else { break }
+      last = end.bytes
+      rotation.accounts += hashes.count
+      progress(StoreProgress(.wrapping, done: rotation.accounts, total: max(total, rotation.accounts)))
+    }
+    rotation.left = try await read { connection in try await connection.count(withoutKey: master) }
+    return rotation
+  }
+}
+
+extension Connection {
+  /// How many accounts another master key has wrapped.
+  fileprivate func count(withoutKey master: MasterKey) async throws -> Int {
+    let count: Int64? = try await first("SELECT count(*) FROM siwa.account WHERE master_key_id <> $1", master.id) {
+      row throws(PostgreSQLError) in try row.value(0)
+    }
+    return Int(clamping: count ?? 0)
+  }
+}

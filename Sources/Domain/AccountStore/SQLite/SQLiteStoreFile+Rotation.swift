@@ -1,0 +1,63 @@
+import AccountEvents
+import SQLite
+
+extension SQLiteStoreFile {
+  /// Wraps with the master key whatever one before it has wrapped.
+  func rotateKey(_ progress: (StoreProgress) -> Void) throws(AccountStoreError) -> KeyRotation {
+    try write { () throws(AccountStoreError) in
+      let wrapped = try Self.readWrappedKeys(of: database)
+      if wrapped.masterKeyID == keys.master.id { return }
+      let anew = try wrapped.rewrapped(with: keys.master)
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try database.prepare("UPDATE store_key SET master_key_id = ?, hash_key = ?, announcement_key = ?").run(
+          anew.masterKeyID, anew.hashKey, anew.announcementKey)
+      }
+    }
+    let (former, reading, update) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try database.prepare("SELECT count(*) FROM account WHERE master_key_id <> ?"),
+        try database.prepare(
+          """
+          SELECT hash, data_key, master_key_id FROM account WHERE master_key_id <> ? AND hash > ? ORDER BY hash LIMIT ?
+          """),
+        try database.prepare("UPDATE account SET data_key = ?, master_key_id = ? WHERE hash = ?")
+      )
+    }
+    let total = try count(former)
+    var rotation = KeyRotation()
+    var last: [UInt8] = []
+    while true {
+      let rows = try write { () throws(AccountStoreError) in
+        var rows: [(hash: AccountHash, dataKey: [UInt8], masterKeyID: String)] = []
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try reading.forEach(keys.master.id, last, KeyRotation.page) { row throws(SQLiteError) in
+            guard let hash = AccountHash(try row.value(0, as: [UInt8].self)) else {
+              throw .malformed("an account's hash")
+            }
+            rows.append((hash, try row.value(1), try row.value(2)))
+          }
+        }
+        for row in rows {
+          let anew = try keys.master.rewrap(row.dataKey, at: .dataKey(of: row.hash), ofKey: row.masterKeyID)
+          try AccountStoreError.translating { () throws(SQLiteError) in
+            try update.run(anew, keys.master.id, row.hash.bytes)
+          }
+        }
+        return rows
+      }
+      guard let end = rows.last else { break }
+      last = end.hash.bytes
+      rotation.accounts += rows.count
+      progress(StoreProgress(.wrapping, done: rotation.accounts, total: max(total, rotation.accounts)))
+    }
+    rotation.left = try count(former)
+    return rotation
+  }
+
+  private func count(_ former: Statement) throws(AccountStoreError) -> Int {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      let count: Int64? = try former.first(keys.master.id) { row throws(SQLiteError) in try row.value(0) }
+      return Int(clamping: count ?? 0)
+    }
+  }
+}
