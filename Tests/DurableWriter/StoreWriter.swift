@@ -13,8 +13,7 @@ struct StoreWriter {
   /// Opens the store in `directory`: `store.sqlite`, with the key in `master-key`.
   init(_ directory: String) async throws {
     store = try await StoreSettings(
-      database: .sqlite(path: "\(directory)/store.sqlite"), masterKeyFile: "\(directory)/master-key",
-      formerMasterKeyFile: nil
+      database: .sqlite(path: "\(directory)/store.sqlite"), masterKeyFile: "\(directory)/master-key"
     ).open()
   }
 

@@ -17,8 +17,8 @@ package struct StoreSettings: Configurable {
   /// The file with the key before it, while that one still opens something.
   package var formerMasterKeyFile: String?
 
-  /// Everything said, nothing assumed.
-  package init(database: Database, masterKeyFile: String, formerMasterKeyFile: String?) {
+  /// A database and its key.
+  package init(database: Database, masterKeyFile: String, formerMasterKeyFile: String? = nil) {
     self.database = database
     (self.masterKeyFile, self.formerMasterKeyFile) = (masterKeyFile, formerMasterKeyFile)
   }

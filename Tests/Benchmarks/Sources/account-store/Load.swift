@@ -22,7 +22,7 @@ struct Load: Sendable {
         if let postgresql { .postgresql(Secret(postgresql), connections: 1) } else {
           .sqlite(path: "\(directory)/store.sqlite")
         }
-      let settings = StoreSettings(database: database, masterKeyFile: key, formerMasterKeyFile: nil)
+      let settings = StoreSettings(database: database, masterKeyFile: key)
       _ = try await settings.administration().migrate()
       let store = try await settings.open()
       var numbers: [Int64] = []
