@@ -27,6 +27,12 @@ struct DeadLettersAccess {
       return try await body(box, try await box.read())
     }
   }
+
+  /// Runs `body` with the account store.
+  @Loop
+  func withStore(_ body: @Loop (any AccountStore) async throws(AccountStoreError) -> ExitCode) async -> ExitCode {
+    await StoreAccess.open(options, body)
+  }
 }
 
 /// Which letters an operator means.

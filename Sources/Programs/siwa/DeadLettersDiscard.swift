@@ -1,5 +1,6 @@
 import AccountEvents
 import AccountServices
+import AccountStore
 import Configuration
 import EventLoop
 import Kafka
@@ -9,10 +10,11 @@ struct DeadLettersDiscard: Command {
   static let name = "dead-letters discard"
   static let summary = "Notes that nothing follows from letters, why, and who says so."
   static let details = """
-    The letters stay on their topic, and the note beside them.
+    The letters stay on their topic, and the note beside them. Of the data eraser's, what their erasures have left open is
+    closed in the account store before: 'siwa erasures list' says it no more.
 
     Exit codes: 0 noted, 1 no such letter waits, 2 the command line or the configuration has to change first, 3 the
-    cluster cannot be asked.
+    cluster or the store cannot be asked.
 
     """
   static let examples = [
@@ -37,6 +39,15 @@ struct DeadLettersDiscard: Command {
   func run() async -> ExitCode {
     await access.run { box, letters throws(KafkaError) in
       guard let chosen = selection.choose(from: letters, keepingOrder: false) else { return .failure }
+      if access.consumer == .dataEraser {
+        let exit = await access.withStore { store throws(AccountStoreError) in
+          for event in chosen.compactMap({ $0["ce_id"] }).compactMap({ EventID($0) }) {
+            _ = try await store.discardErasure(of: event, at: .now)
+          }
+          return .success
+        }
+        guard exit == .success else { return exit }
+      }
       try await box.discard(chosen, reason: reason, by: person, at: .now) { Terminal.say("discarded  \($0.line)") }
       return .success
     }

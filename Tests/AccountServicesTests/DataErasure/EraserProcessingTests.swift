@@ -45,4 +45,70 @@ import Testing
     await rig.process.drain()
     #expect(rig.process.committed() == 61)
   }
+
+  /// The person begins anew while a target still holds something of before: nobody can tell the one from the other.
+  @Test func whoSignsInAgainWhileATargetRefusesIsAPersonsDecision() async throws {
+    let rig = try await EraserRig()
+    let deletion = AccountEvent.sample(1, .accountDelete)
+    rig.shop.failure = ErasureFailure(.notNow, "status 503")
+    try await rig.process.send(deletion)
+    try await rig.untilFailed(1)
+    _ = try await rig.process.store.recordSignIn(deletion.account, at: AccountEvent.sample(5).occurredAt, tokens: [])
+    rig.shop.failure = nil
+    try await rig.process.advance(by: .seconds(60))
+    try await until { rig.deadLetters() == ["superseded-while-partial"] }
+    try await rig.process.send(.sample(7, .consentRevoked))
+    try await rig.untilSaid(1)
+    #expect(try rig.said() == ["event-7 account-erased: search erased"], "the account goes on")
+    #expect(rig.shop.orders.count == 1, "what is there now may be of the new account")
+    #expect(try await rig.open() == ["event-1 shop failed not-now"])
+    #expect(await rig.incomplete() == "1")
+    await rig.process.drain()
+    #expect(rig.process.committed() == 2)
+
+    // From the start of the topic: it is asked for again, until somebody has decided.
+    rig.process.cluster.committed = [:]
+    let again = try await EraserRig(after: rig)
+    try await until { again.deadLetters().count == 2 }
+    #expect(try await again.process.store.discardErasure(of: deletion.id, at: ProcessorRig.now) == 1)
+    #expect(try await again.open() == [])
+    #expect(await again.incomplete() == "0")
+    await again.process.drain()
+    again.process.cluster.committed = [:]
+    let last = try await EraserRig(after: again)
+    try await last.untilCommitted(2)
+    #expect(
+      last.process.metric("siwa_consumer_events_total{consumer=\"data-eraser\",outcome=\"superseded-newer-sign-in")
+        == "1")
+    #expect(last.deadLetters().count == 2 && last.shop.orders.count == 1)
+    await last.process.drain()
+  }
+
+  @Test func whatAnErasureHasNotComeToIsOpenToo() async throws {
+    let rig = try await EraserRig()
+    let deletion = AccountEvent.sample(1, .accountDelete)
+    let store = rig.process.store
+    rig.shop.meanwhile = {
+      _ = try await store.recordSignIn(deletion.account, at: AccountEvent.sample(5).occurredAt, tokens: [])
+    }
+    try await rig.process.send(deletion)
+    try await until {
+      try await rig.process.advance(by: .milliseconds(10))
+      return rig.deadLetters() == ["superseded-while-partial"]
+    }
+    #expect(try await rig.open() == ["event-1 search failed superseded"])
+    #expect(rig.search.orders.isEmpty)
+    await rig.process.drain()
+  }
+
+  @Test func whatWasNotBegunIsVoidAndNobodysDecision() async throws {
+    let rig = try await EraserRig()
+    let deletion = AccountEvent.sample(1, .accountDelete)
+    _ = try await rig.process.store.recordSignIn(deletion.account, at: AccountEvent.sample(5).occurredAt, tokens: [])
+    try await rig.process.send(deletion)
+    try await rig.untilCommitted(1)
+    #expect(rig.deadLetters().isEmpty && rig.shop.orders.isEmpty)
+    #expect(try await rig.open() == [])
+    await rig.process.drain()
+  }
 }

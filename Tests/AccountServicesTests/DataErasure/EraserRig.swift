@@ -61,6 +61,14 @@ final class EraserRig {
     try await process.untilIdle()
   }
 
+  /// Waits until the group is so far; time passes.
+  func untilCommitted(_ offset: Int64) async throws {
+    try await until {
+      try await self.process.advance(by: .milliseconds(100))
+      return self.process.committed() == offset
+    }
+  }
+
   /// What was said, and of which events.
   func said() throws -> [String] {
     try process.cluster.appended(on: Topic.outcomes.name).map { record in

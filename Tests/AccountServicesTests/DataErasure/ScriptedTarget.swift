@@ -9,6 +9,8 @@ final class ScriptedTarget: ErasureTarget {
   var content: Int
   /// Why it refuses at the moment.
   var failure: ErasureFailure?
+  /// What happens while it erases.
+  var meanwhile: @Loop () async throws -> Void = {}
   private(set) var orders: [ErasureOrder] = []
 
   init(holding content: Int) { self.content = content }
@@ -17,6 +19,7 @@ final class ScriptedTarget: ErasureTarget {
 
   func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
     orders.append(order)
+    do { try await meanwhile() } catch { throw ErasureFailure(.misconfigured, "\(error)") }
     if let failure { throw failure }
     let affected = content
     content = 0

@@ -23,9 +23,11 @@ package final class DataEraser {
 
   /// The consumer `data-eraser`.
   package nonisolated var consumer: EventConsumer {
-    EventConsumer(.dataEraser, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest) { delivery in
-      try await self.process(delivery)
-    }
+    var consumer = EventConsumer(
+      .dataEraser, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest
+    ) { delivery in try await self.process(delivery) }
+    consumer.lookAtVoid = { try await self.lookAtVoid($0, $1) }
+    return consumer
   }
 
   /// What was done.
@@ -50,7 +52,7 @@ package final class DataEraser {
     guard let policy = policies[event.team] else {
       throw ConsumerFailure.permanent("no-policy", detail: "teams.\(event.team).erase is missing")
     }
-    let plan = event.kind == .consentRevoked ? policy.consentRevoked : policy.accountDelete
+    let plan = policy.plan(for: event)
     guard !plan.isEmpty else { return Decision(Outcome.nothing.rawValue) }
     // Once the tokens are gone nobody can revoke them at Apple: the token revoker comes first.
     let tokens = try await store.tokens(of: event.account)
@@ -78,6 +80,26 @@ package final class DataEraser {
       Outcome.erased.rawValue,
       changes: isStoreErased ? [.eraseAccount(isFinal: event.kind != .consentRevoked)] : [],
       announcements: [Announcement(outcome)])
+  }
+}
+
+extension DataEraser {
+  /// Who has signed in again keeps what is theirs now, and nobody can tell that from what a target still holds of before:
+  /// where an erasure has got halfway, a person has to decide. A later event that outweighs this one has erased it all.
+  fileprivate func lookAtVoid(_ delivery: Delivery, _ supersession: Supersession) async throws {
+    guard supersession == .newerSignIn else { return }
+    let plan = policies[delivery.event.team]?.plan(for: delivery.event) ?? []
+    let left = try await erasures.leave(delivery.reference, plan: plan)
+    if !left.isEmpty {
+      throw ConsumerFailure.permanent("superseded-while-partial", detail: left.joined(separator: ", "))
+    }
+  }
+}
+
+extension ErasureSettings.Policy {
+  /// What is erased after the event.
+  fileprivate func plan(for event: AccountEvent) -> [String] {
+    event.kind == .consentRevoked ? consentRevoked : accountDelete
   }
 }
 

@@ -65,6 +65,23 @@ package final class Erasures {
     return steps
   }
 
+  /// Gives up an erasure that something has made void, and returns the targets that may still hold what was to be erased:
+  /// they stay open in the store, those too that it has not come to. None where nothing was begun, or all is done.
+  package func leave(_ event: EventReference, plan: [String]) async throws -> [String] {
+    let known = try await store.erasureSteps(of: event.id)
+    guard known.contains(where: { $0.state != .retained }) else { return [] }
+    var left = known.filter { $0.state == .begun || $0.state == .failed }.map(\.target)
+    for (name, target) in targets
+    where plan.contains(name) && !(target is Retention) && !known.contains(where: { $0.target == name }) {
+      try await store.record(
+        ErasureStep(
+          target: name, state: .failed, before: nil, affected: nil, after: nil, detail: "superseded", time: now()),
+        of: event)
+      left.append(name)
+    }
+    return left
+  }
+
   /// Something has made the event void while it was being worked on: what is not erased stays.
   package struct Superseded: Error {
     /// What it was.

@@ -20,6 +20,9 @@ public struct EventConsumer: Sendable {
   /// What an event is to it; nil where it has nothing to do with it.
   let interest: @Sendable (AccountEvent) -> Interest?
   let work: Work
+  /// Looks at an event that something else has made void, before that is noted. Where it throws, it is not noted: what
+  /// `process` throws means the same here. Nil where there is nothing to look at, and for consumers that are `local`.
+  package var lookAtVoid: (@Loop @Sendable (Delivery, Supersession) async throws -> Void)?
 
   enum Work: Sendable {
     case outside(Process)

@@ -92,9 +92,13 @@ extension EventProcessor {
       switch standing {
       case .open(let attempts):
         passage.attempts = attempts
+        passage.supersession = nil
         ready.append(passage)
       case .settled:
         awaitWhatIsToBeSaid(passage)
+      case .superseded(let cause) where consumer.lookAtVoid != nil:
+        passage.supersession = cause
+        ready.append(passage)
       case .superseded:
         execute(passage)
         settlements.add(.settle(passage, nil))
@@ -136,7 +140,16 @@ extension EventProcessor {
     guard !passage.isDropped, let subject = passage.subject, case .outside(let process) = consumer.work else { return }
     execute(passage)
     let delivery = Delivery(event: subject.event, attempt: passage.attempts + 1, reference: subject.reference)
-    do { decided(passage, try await process(delivery)) } catch { fail(passage, error) }
+    do {
+      if let supersession = passage.supersession {
+        try await consumer.lookAtVoid?(delivery, supersession)
+        settlements.add(.settle(passage, nil))
+      } else {
+        decided(passage, try await process(delivery))
+      }
+    } catch {
+      fail(passage, error)
+    }
   }
 
   private func decided(_ passage: Passage, _ decision: Decision) {

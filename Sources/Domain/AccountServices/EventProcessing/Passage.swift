@@ -13,6 +13,8 @@ final class Passage {
   var subject: (event: AccountEvent, reference: EventReference)?
   /// How many attempts have failed, as far as is known.
   var attempts = 0
+  /// What has made it void, where the consumer wants to look at that.
+  var supersession: Supersession?
   /// Whether something may have happened for it that is not finished: it is not dropped as long as that goes on.
   var isExecuting = false
   /// Whether it was given up here: whoever has its partition next does what is left.
