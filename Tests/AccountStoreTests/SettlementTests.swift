@@ -132,8 +132,12 @@ import Testing
     let event = Sample.event("a", at: 1)
     let attempt = FailedAttempt(at: event, by: Sample.revoker, cause: "apple-unavailable", time: now)
     var store = try await prepared.open()
+    #expect(try await store.firstAttempt(at: event.id, by: Sample.revoker) == nil)
     #expect(try await store.countAttempt(attempt) == 1)
-    #expect(try await store.countAttempt(attempt) == 2)
+    let second = FailedAttempt(at: event, by: Sample.revoker, cause: "apple-unavailable", time: now + .seconds(1))
+    #expect(try await store.countAttempt(second) == 2)
+    #expect(try await store.firstAttempt(at: event.id, by: Sample.revoker) == now)
+    #expect(try await store.firstAttempt(at: event.id, by: Sample.relay) == nil)
     await store.close()
 
     store = try await prepared.open()

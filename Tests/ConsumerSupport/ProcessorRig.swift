@@ -56,6 +56,7 @@ package final class ProcessorRig {
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
     let (alarm, begin) = (alarm, alarm.now)
+    if let other { alarm.advance(by: other.alarm.now - begin) }
     let now = { @Sendable in Loop.assumeIsolated { Self.now + (alarm.now - begin) } }
     let logger = captured.logger()
     consumer = try makeConsumer(Surroundings(store: store, registry: registry, logger: logger, now: now))

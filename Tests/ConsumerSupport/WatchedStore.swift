@@ -7,7 +7,7 @@ package import EventLoop
 package final class WatchedStore: AccountStore {
   package enum Call: Sendable, Hashable {
     case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
-    case ownRevocations, check, openErasures, incompleteErasures, discardErasure
+    case ownRevocations, check, firstAttempt, openErasures, incompleteErasures, discardErasure
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -46,6 +46,14 @@ package final class WatchedStore: AccountStore {
 
   package func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {
     try await watch(.countAttempt) { () throws(AccountStoreError) in try await store.countAttempt(attempt) }
+  }
+
+  package func firstAttempt(
+    at event: EventID, by consumer: ConsumerName
+  ) async throws(AccountStoreError) -> Timestamp? {
+    try await watch(.firstAttempt) { () throws(AccountStoreError) in
+      try await store.firstAttempt(at: event, by: consumer)
+    }
   }
 
   package func announcements(

@@ -27,6 +27,9 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Counts one more attempt at an event that could not be processed, and returns how many there were.
   func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int
 
+  /// When the first attempt at the event failed that was counted; nil where none was.
+  func firstAttempt(at event: EventID, by consumer: ConsumerName) async throws(AccountStoreError) -> Timestamp?
+
   /// What was decided and is still to be said on Kafka, oldest first: of one consumer and one partition that it reads, by
   /// the number of its queue (`EventOrigin.queue`).
   func announcements(

@@ -33,7 +33,7 @@ import Testing
       Erasures(
         [("shop", shop), ("search", search), ("invoices", Retention(ground: "§ 147 AO", until: "2036-12-31"))],
         store: store, registry: registry, logger: CapturedLog().logger(), now: { .sample(1_800_000_000_000) }),
-      store: store, now: { .sample(1_800_000_000_000) })
+      patience: .seconds(900), store: store, now: { .sample(1_800_000_000_000) })
     do {
       try await body(store, { try await eraser.process(Delivery(event: $0, attempt: 1, reference: .of($0))) }, registry)
     } catch {
@@ -93,7 +93,7 @@ import Testing
         kind: .refresh, client: event.audience, value: try #require(SecretToken("r-a-token-that-still-lives")))
       try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
       let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
-      #expect(failure == .waiting("tokens-not-ended", for: .seconds(1)))
+      #expect(failure == .waiting("tokens-not-ended", for: .milliseconds(10)))
       #expect(shop.orders.isEmpty && search.orders.isEmpty)
 
       let ended = Settlement(

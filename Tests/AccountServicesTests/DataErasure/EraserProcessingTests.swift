@@ -111,4 +111,81 @@ import Testing
     #expect(try await rig.open() == [])
     await rig.process.drain()
   }
+
+  // MARK: The token revoker comes first
+
+  /// A token of the account's, from before what the events speak of; `end` ends it as the token revoker does.
+  private func keepToken(_ rig: EraserRig, _ event: AccountEvent) async throws -> @Loop () async throws -> Void {
+    let token = NewToken(kind: .refresh, client: event.audience, value: try #require(SecretToken("r-a-token")))
+    let store = rig.process.store
+    _ = try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
+    return {
+      let ended = Settlement(
+        of: .of(event), by: .tokenRevoker, outcome: "tokens-revoked",
+        changes: [.endTokens(issuedUpTo: event.occurredAt)], announcements: [])
+      _ = try await store.settle([ended], at: ProcessorRig.now)
+    }
+  }
+
+  @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete, .accountDeletionRequested])
+  func anErasureFollowsTheTokenRevokerAtOnce(_ kind: AccountEvent.Kind) async throws {
+    let rig = try await EraserRig()
+    let event = AccountEvent.sample(1, kind)
+    let end = try await keepToken(rig, event)
+    try await rig.process.send(event)
+    try await until { rig.process.alarm.left == .milliseconds(10) }
+    try await rig.process.advance(by: .milliseconds(10))
+    try await end()
+    try await until { rig.process.alarm.left == .milliseconds(20) }
+    try await rig.process.advance(by: .milliseconds(20))
+    try await rig.untilSaid(1)
+    #expect(rig.process.store.counts[.countAttempt] == nil, "nothing has failed")
+    await rig.process.drain()
+  }
+
+  @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete])
+  func whatAppleHasEndedIsErasedWithoutTheTokenRevokerAfterAWhile(_ kind: AccountEvent.Kind) async throws {
+    var rig = try await EraserRig()
+    let event = AccountEvent.sample(1, kind)
+    _ = try await keepToken(rig, event)
+    try await rig.process.send(event)
+    func passMinutes(_ number: Int) async throws {
+      for _ in 0..<number * 60 {
+        try await rig.process.advance(by: .seconds(1))
+        await turn()
+      }
+    }
+    try await passMinutes(10)
+    // The next process has not begun to wait just now.
+    await rig.process.stop()
+    rig = try await EraserRig(after: rig)
+    try await passMinutes(4)
+    #expect(rig.search.orders.isEmpty)
+    #expect(rig.process.captured.lines.contains { $0.contains("tokens-not-ended") })
+    try await passMinutes(3)
+    try await rig.untilSaid(1)
+    #expect(rig.process.metric("siwa_erasures_unrevoked_total") == "1")
+    #expect(rig.process.captured.lines.contains { $0.contains("does not wait for the token revoker any longer") })
+    await rig.process.drain()
+  }
+
+  @Test func aDeletionThatBeganWithUsIsNotErasedBeforeTheTokensAreRevokedAndAlarmed() async throws {
+    let rig = try await EraserRig()
+    let event = AccountEvent.sample(1, .accountDeletionRequested)
+    let end = try await keepToken(rig, event)
+    try await rig.process.send(event)
+    for _ in 0..<3600 {
+      try await rig.process.advance(by: .seconds(1))
+      await turn()
+    }
+    #expect(rig.shop.orders.isEmpty && rig.search.orders.isEmpty)
+    #expect(rig.process.captured.lines.contains { $0.contains("is tried again and again") })
+    let attempts = rig.process.store.counts[.countAttempt] ?? 0
+    #expect(50..<100 ~= attempts, "\(attempts)")
+    try await end()
+    try await rig.process.advance(by: .seconds(60))
+    try await rig.untilSaid(1)
+    #expect(rig.process.metric("siwa_erasures_unrevoked_total") == "0")
+    await rig.process.drain()
+  }
 }

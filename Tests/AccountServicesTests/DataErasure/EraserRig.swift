@@ -29,7 +29,9 @@ final class EraserRig {
         logger: surroundings.logger, now: surroundings.now)
       let policy = ErasureSettings.Policy(
         consentRevoked: ["search"], accountDelete: ["shop", "search", "account-store"])
-      return DataEraser([team: policy], erasures, store: surroundings.store, now: surroundings.now).consumer
+      return DataEraser(
+        [team: policy], erasures, patience: .seconds(900), store: surroundings.store, now: surroundings.now
+      ).consumer
     }
     watch = try #require(made)
     try await process.assign(0)

@@ -5,20 +5,24 @@ package import EventLoop
 /// Erases a person from everything that the operator's policy names.
 @Loop
 package final class DataEraser {
-  /// How long an erasure waits before it asks again whether the tokens are ended.
-  private static let pause = Duration.seconds(1)
+  /// How long an erasure waits before it asks again whether the tokens are ended: at first no longer than the token
+  /// revoker takes, then twice as long each time. Beyond the last of these it counts as an attempt that has failed.
+  private static let pauses = (0..<7).map { Duration.milliseconds(10 << $0) }
 
   private let policies: [TeamID: ErasureSettings.Policy]
   private let erasures: Erasures
+  private let patience: Duration
   private let store: any AccountStore
   private let now: @Sendable () -> Timestamp
 
-  /// An eraser by these policies; teams without one have nothing erased and everything reported.
+  /// An eraser by these policies; teams without one have nothing erased and everything reported. `patience` is how long
+  /// it waits for the token revoker where Apple has ended the tokens.
   package init(
-    _ policies: [TeamID: ErasureSettings.Policy], _ erasures: Erasures, store: any AccountStore,
+    _ policies: [TeamID: ErasureSettings.Policy], _ erasures: Erasures, patience: Duration, store: any AccountStore,
     now: @escaping @Sendable () -> Timestamp
   ) {
-    (self.policies, self.erasures, self.store, self.now) = (policies, erasures, store, now)
+    (self.policies, self.erasures, self.patience) = (policies, erasures, patience)
+    (self.store, self.now) = (store, now)
   }
 
   /// The consumer `data-eraser`.
@@ -54,11 +58,7 @@ package final class DataEraser {
     }
     let plan = policy.plan(for: event)
     guard !plan.isEmpty else { return Decision(Outcome.nothing.rawValue) }
-    // Once the tokens are gone nobody can revoke them at Apple: the token revoker comes first.
-    let tokens = try await store.tokens(of: event.account)
-    guard !tokens.contains(where: { $0.issuedAt <= event.occurredAt }) else {
-      throw ConsumerFailure.waiting("tokens-not-ended", for: Self.pause)
-    }
+    try await waitForTheTokenRevoker(delivery)
     let order = ErasureOrder(
       account: event.account, event: event.id, reason: event.kind.name, occurredAt: event.occurredAt)
     let steps: [ErasureStep]
@@ -84,6 +84,23 @@ package final class DataEraser {
 }
 
 extension DataEraser {
+  /// Once the tokens are gone nobody can revoke them at Apple: the token revoker comes first, and for a deletion that began
+  /// with us there is no way around it. Otherwise Apple has ended them already: who waits for their erasure does not wait
+  /// for as long as the token revoker is away.
+  fileprivate func waitForTheTokenRevoker(_ delivery: Delivery) async throws {
+    let event = delivery.event
+    let tokens = try await store.tokens(of: event.account)
+    guard tokens.contains(where: { $0.issuedAt <= event.occurredAt }) else { return }
+    let cause = "tokens-not-ended"
+    if delivery.waits < Self.pauses.count { throw ConsumerFailure.waiting(cause, for: Self.pauses[delivery.waits]) }
+    if event.kind != .accountDeletionRequested, delivery.attempt > 1,
+      let first = try await store.firstAttempt(at: event.id, by: .dataEraser), now() - first >= patience
+    {
+      return erasures.noteUnrevoked(event.id, waited: now() - first)
+    }
+    throw ConsumerFailure.transient(cause, detail: "the token revoker has not ended the account's tokens")
+  }
+
   /// Who has signed in again keeps what is theirs now, and nobody can tell that from what a target still holds of before:
   /// where an erasure has got halfway, a person has to decide. A later event that outweighs this one has erased it all.
   fileprivate func lookAtVoid(_ delivery: Delivery, _ supersession: Supersession) async throws {

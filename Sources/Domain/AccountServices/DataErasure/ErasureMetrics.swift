@@ -6,6 +6,8 @@ import Telemetry
 final class ErasureMetrics {
   /// Targets that were erased or named as retained, each once for an event.
   let erased: [String: Counter]
+  /// Erasures that did not wait for the token revoker any longer.
+  let unrevoked: Counter
   private let failures: [String: [ErasureFailure.Code: Counter]]
 
   nonisolated init(_ registry: MetricsRegistry, targets: [String]) {
@@ -17,6 +19,10 @@ final class ErasureMetrics {
         "siwa_erasure_targets_done_total", "Targets that were erased or retained, once for each event.",
         labels: ["target": target])
     }
+    unrevoked = registry.counter(
+      "siwa_erasures_unrevoked_total",
+      "Attempts at erasures that went on before the token revoker had ended the account's tokens. Alarm on any increase."
+    )
     failures = Dictionary(
       targets.map { target in
         let counters = ErasureFailure.Code.allCases.map { code in

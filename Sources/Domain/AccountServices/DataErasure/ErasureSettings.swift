@@ -38,10 +38,12 @@ package struct ErasureSettings: Configurable, Sendable {
   package var targets: [(name: String, target: Target)]
   /// The policy of each team.
   package var policies: [TeamID: Policy]
+  /// How long an erasure waits for the token revoker where Apple has ended the tokens.
+  package var patience: Duration
 
-  /// Targets and policies.
-  package init(targets: [(name: String, target: Target)], policies: [TeamID: Policy]) {
-    (self.targets, self.policies) = (targets, policies)
+  /// Targets, policies, and how long an erasure waits for the token revoker.
+  package init(targets: [(name: String, target: Target)], policies: [TeamID: Policy], patience: Duration) {
+    (self.targets, self.policies, self.patience) = (targets, policies, patience)
   }
 
   /// Reads `data-eraser.targets` and `teams.TEAM.erase`.
@@ -50,6 +52,10 @@ package struct ErasureSettings: Configurable, Sendable {
       Target(reading: &settings, at: path, named: name)
     }.compactMap { name, target in target.map { (name, $0) } }
     let names = targets.map(\.name)
+    patience = settings.read(
+      "data-eraser.revoker-patience", .duration(.zero ... .seconds(7 * 86_400)), default: .seconds(900),
+      "How long consent-revoked and account-delete wait for the token revoker; Apple has ended the tokens by then. A deletion that the app was asked for waits until they are revoked."
+    )
     policies = [:]
     for (team, policy) in settings.readEach(
       "teams", .teamID, named: "TEAM",

@@ -65,6 +65,14 @@ package final class Erasures {
     return steps
   }
 
+  /// An erasure goes on although the token revoker has not ended the account's tokens.
+  package func noteUnrevoked(_ event: EventID, waited: Duration) {
+    metrics.unrevoked.increment()
+    logger.warning(
+      "an erasure does not wait for the token revoker any longer",
+      ["event.id": .string(event.text), "erasure.waited": .describing(waited)])
+  }
+
   /// Gives up an erasure that something has made void, and returns the targets that may still hold what was to be erased:
   /// they stay open in the store, those too that it has not come to. None where nothing was begun, or all is done.
   package func leave(_ event: EventReference, plan: [String]) async throws -> [String] {

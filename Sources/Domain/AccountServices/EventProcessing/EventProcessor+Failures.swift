@@ -20,6 +20,7 @@ extension EventProcessor {
     if isLong, isTooOld(passage) { return bury(passage, failure, isGivenUp: true) }
     if failure.consequence == .transient { return failures.add((passage, failure)) }
     metrics.countRetry(failure.cause)
+    passage.waits += 1
     if isLong, !passage.isOverdue {
       passage.isOverdue = true
       logger.error("an event waits and waits", metadata(of: passage, failure))

@@ -139,7 +139,8 @@ extension EventProcessor {
   private func process(_ passage: Passage) async {
     guard !passage.isDropped, let subject = passage.subject, case .outside(let process) = consumer.work else { return }
     execute(passage)
-    let delivery = Delivery(event: subject.event, attempt: passage.attempts + 1, reference: subject.reference)
+    let delivery = Delivery(
+      event: subject.event, attempt: passage.attempts + 1, waits: passage.waits, reference: subject.reference)
     do {
       if let supersession = passage.supersession {
         try await consumer.lookAtVoid?(delivery, supersession)

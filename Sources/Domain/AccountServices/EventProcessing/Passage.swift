@@ -13,6 +13,8 @@ final class Passage {
   var subject: (event: AccountEvent, reference: EventReference)?
   /// How many attempts have failed, as far as is known.
   var attempts = 0
+  /// How often it was told to wait.
+  var waits = 0
   /// What has made it void, where the consumer wants to look at that.
   var supersession: Supersession?
   /// Whether something may have happened for it that is not finished: it is not dropped as long as that goes on.

@@ -105,6 +105,15 @@ final class PostgreSQLAccountStore: AccountStore {
     return Int(clamping: count ?? 1)
   }
 
+  /// When the first attempt failed.
+  func firstAttempt(at event: EventID, by consumer: ConsumerName) async throws(AccountStoreError) -> Timestamp? {
+    try await database.read { connection in
+      try await connection.first(
+        "SELECT first_at FROM siwa.attempt WHERE consumer = $1 AND event_id = $2", consumer.text, event.text
+      ) { row throws(PostgreSQLError) in try row.time(0) }
+    }
+  }
+
   /// The announcements that wait.
   func announcements(
     of consumer: ConsumerName, partition: Int32, limit: Int

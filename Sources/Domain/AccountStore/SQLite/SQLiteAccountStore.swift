@@ -38,6 +38,13 @@ package final class SQLiteAccountStore: AccountStore {
     try await keeper.run { file throws(AccountStoreError) in try file.count(attempt) }
   }
 
+  /// When the first attempt failed.
+  package func firstAttempt(
+    at event: EventID, by consumer: ConsumerName
+  ) async throws(AccountStoreError) -> Timestamp? {
+    try await keeper.run { file throws(AccountStoreError) in try file.firstAttempt(at: event, by: consumer) }
+  }
+
   /// The announcements that wait.
   package func announcements(
     of consumer: ConsumerName, partition: Int32, limit: Int

@@ -7,6 +7,7 @@ final class SQLiteLedger {
   private let insertion: Statement
   private let fence: Statement
   private let attempt: Statement
+  private let firstReading: Statement
   private let success: Statement
 
   init(_ database: Database) throws(SQLiteError) {
@@ -37,6 +38,7 @@ final class SQLiteLedger {
       ON CONFLICT DO UPDATE SET count = count + 1, last_at = excluded.last_at, cause = excluded.cause
       RETURNING count
       """)
+    firstReading = try database.prepare("SELECT first_at FROM attempt WHERE consumer = ? AND event_id = ?")
     success = try database.prepare("DELETE FROM attempt WHERE consumer = ? AND event_id = ?")
   }
 
@@ -83,5 +85,10 @@ final class SQLiteLedger {
     ) { row throws(SQLiteError) in try row.value(0) }
     guard let count else { throw .malformed("a row that is always there") }
     return Int(clamping: count)
+  }
+
+  /// When the first failure was that is counted.
+  func firstAttempt(at event: EventID, by consumer: ConsumerName) throws(SQLiteError) -> Timestamp? {
+    try firstReading.first(consumer.text, event.text) { row throws(SQLiteError) in try row.time(0) }
   }
 }

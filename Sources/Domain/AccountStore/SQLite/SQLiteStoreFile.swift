@@ -134,6 +134,11 @@ final class SQLiteStoreFile {
     }
   }
 
+  /// When the first attempt failed.
+  func firstAttempt(at event: EventID, by consumer: ConsumerName) throws(AccountStoreError) -> Timestamp? {
+    try AccountStoreError.translating { () throws(SQLiteError) in try ledger.firstAttempt(at: event, by: consumer) }
+  }
+
   /// The announcements that wait.
   func announcements(
     of consumer: ConsumerName, partition: Int32, limit: Int
