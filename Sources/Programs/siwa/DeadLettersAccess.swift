@@ -81,18 +81,22 @@ extension DeadLetters.Letter {
 
   /// Where the record stood that was put aside.
   var origin: String {
-    [DeadLetter.Header.topic, DeadLetter.Header.partition, DeadLetter.Header.offset].map { self[$0] ?? "?" }
+    [DeadLetter.Header.topic, DeadLetter.Header.partition, DeadLetter.Header.offset].map { printable($0) ?? "?" }
       .joined(separator: "/")
   }
 
+  private func printable(_ header: String) -> String? { self[header].map { String(printable: $0) } }
+
   /// A line without personal data.
-  var line: String { ([place.description] + Self.facts.map { self[$0.1] ?? "?" } + [origin]).joined(separator: "  ") }
+  var line: String {
+    ([place.description] + Self.facts.map { printable($0.1) ?? "?" } + [origin]).joined(separator: "  ")
+  }
 
   /// The same for programs.
   var json: JSONValue {
     .object(
       [.init("letter", .string(place.description))]
-        + Self.facts.map { JSONValue.Member($0.0, self[$0.1].map { .string($0) } ?? .null) }
+        + Self.facts.map { JSONValue.Member($0.0, printable($0.1).map { .string($0) } ?? .null) }
         + [.init("origin", .string(origin))])
   }
 }

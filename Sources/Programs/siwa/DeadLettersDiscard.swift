@@ -10,8 +10,9 @@ struct DeadLettersDiscard: Command {
   static let name = "dead-letters discard"
   static let summary = "Notes that nothing follows from letters, why, and who says so."
   static let details = """
-    The letters stay on their topic, and the note beside them. Of the data eraser's, what their erasures have left open is
-    closed in the account store before: 'siwa erasures list' says it no more.
+    The note takes the letters' place on their topic, where it stays; what they say is gone once Kafka has compacted it,
+    within a week. Of the data eraser's, what their erasures have left open is closed in the account store before: 'siwa
+    erasures list' says it no more.
 
     Exit codes: 0 noted, 1 no such letter waits, 2 the command line or the configuration has to change first, 3 the
     cluster or the store cannot be asked.

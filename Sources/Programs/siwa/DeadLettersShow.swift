@@ -25,26 +25,21 @@ struct DeadLettersShow: Command {
   }
 
   func run() async -> ExitCode {
-    await access.run { _, letters throws(KafkaError) in
+    await access.run { box, letters throws(KafkaError) in
       guard let chosen = selection.choose(from: letters, keepingOrder: false) else { return .failure }
-      for letter in chosen {
+      var isWhole = true
+      try await box.contents(of: chosen) { letter, content throws(KafkaError) in
         Terminal.say("letter: \(letter.place)")
-        for header in letter.record.headers {
-          Terminal.say("\(header.name): \(Self.printable(header.value ?? []))")
+        guard let content else {
+          isWhole = false
+          return Terminal.say("It is not there any more: somebody has decided about it meanwhile.")
         }
-        Terminal.say(Self.printable(letter.record.value ?? []))
+        for header in content.headers {
+          Terminal.say("\(String(printable: header.name)): \(String(printable: header.value ?? []))")
+        }
+        Terminal.say(String(printable: content.value ?? []))
       }
-      return .success
+      return isWhole ? .success : .failure
     }
-  }
-
-  /// Text that cannot command a terminal.
-  private static func printable(_ bytes: [UInt8]) -> String {
-    String(
-      String.UnicodeScalarView(
-        String(decoding: bytes, as: UTF8.self).unicodeScalars.map { scalar in
-          scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
-            ? "\u{fffd}" : scalar
-        }))
   }
 }

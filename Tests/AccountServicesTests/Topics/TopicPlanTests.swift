@@ -59,6 +59,8 @@ import Testing
     Row(.accountEvents, "retention.bytes", "1000000", "-1", isWeakness: true),
     Row(.accountEvents, "cleanup.policy", "compact", "delete", isWeakness: true),
     Row(.signingKeys, "cleanup.policy", "delete", "compact", isWeakness: true),
+    Row(.emailRelay, "max.compaction.lag.ms", "9223372036854775807", "604800000", isWeakness: false),
+    Row(.deadLetters(of: .emailRelay), "cleanup.policy", "delete", "compact", isWeakness: true),
     Row(.signingKeys, "cleanup.policy", "compact,delete", "compact", isWeakness: true),
     Row(.accountEvents, "message.timestamp.type", "CreateTime", "LogAppendTime", isWeakness: true),
     Row(.quarantine, "unclean.leader.election.enable", "true", "false", isWeakness: true),

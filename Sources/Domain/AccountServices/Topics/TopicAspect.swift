@@ -10,6 +10,8 @@ package enum TopicAspect: String, Sendable, CaseIterable, Comparable {
   case minimumInSync = "min.insync.replicas"
   /// Whether old records are deleted, or all but the last one of each key.
   case cleanup = "cleanup.policy"
+  /// How long what a later record of its key has overtaken stays at most.
+  case compaction = "max.compaction.lag.ms"
   /// How long records are kept.
   case retention = "retention.ms"
   /// How much is kept of a partition.

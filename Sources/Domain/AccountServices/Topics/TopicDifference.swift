@@ -56,6 +56,8 @@ extension TopicAspect {
       return Self.number(found) < Self.number(expected)
     case .retention, .retentionBytes:
       return Self.limit(found) < Self.limit(expected)
+    case .compaction:
+      return false
     case .existence, .partitions, .replication, .cleanup, .timestamps, .uncleanElection:
       return true
     }

@@ -42,7 +42,10 @@ package struct TopicPlan: Sendable, Hashable {
       plan(.accountEvents, partitions, .days(14)), plan(.quarantine, 1, .forever),
       plan(.signingKeys, 1, .lastOfEachKey), plan(.outcomes, partitions, .forever),
       plan(.emailRelay, partitions, .lastOfEachKey),
-    ] + consumers.flatMap { [plan(.deadLetters(of: $0), 1, .forever), plan(.retries(of: $0), partitions, .days(14))] }
+    ]
+      + consumers.flatMap {
+        [plan(.deadLetters(of: $0), 1, .lastOfEachKey), plan(.retries(of: $0), partitions, .days(14))]
+      }
   }
 
   /// The topics that the ingress uses.
@@ -73,6 +76,8 @@ package struct TopicPlan: Sendable, Hashable {
       settings[.retention] = "-1"
     case .lastOfEachKey:
       settings[.cleanup] = "compact"
+      // What was erased or dealt with names people: it goes, however little else happens on the topic.
+      settings[.compaction] = String(7 * 86_400_000)
     }
     return settings
   }

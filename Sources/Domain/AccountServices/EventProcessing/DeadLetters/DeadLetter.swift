@@ -3,6 +3,9 @@ package import AccountStore
 package import Kafka
 
 /// A record that a consumer could not do anything about, as it is kept for a person to look at.
+///
+/// Its key on the topic is where the record stood, and that of the note of what was done about it, too: the topic is
+/// compacted, so the note takes away what the letter says of a person.
 package struct DeadLetter: Sendable {
   /// The record for the topic of the consumer's dead letters: what was read, with headers that say why it is there.
   package let record: KafkaRecord
@@ -11,15 +14,21 @@ package struct DeadLetter: Sendable {
   init(
     _ record: ConsumedRecord, consumer: ConsumerName, cause: String, attempts: Int, isGivenUp: Bool, time: Timestamp
   ) {
-    let headers =
-      record.headers.filter { !$0.name.hasPrefix(Header.prefix) } + [
-        KafkaHeader(Header.cause, cause), KafkaHeader(Header.attempts, String(attempts)),
-        KafkaHeader(Header.topic, record.topic), KafkaHeader(Header.partition, String(record.position.partition)),
-        KafkaHeader(Header.offset, String(record.position.offset)), KafkaHeader(Header.consumer, consumer.text),
-        KafkaHeader(Header.time, time.description),
-      ] + (isGivenUp ? [KafkaHeader(Header.givenUp, "true")] : [])
+    let origin = RecordOrigin(record)
+    var headers = record.headers.filter { !$0.name.hasPrefix(Header.prefix) || $0.name == Header.first }
+    headers += [
+      KafkaHeader(Header.cause, cause), KafkaHeader(Header.attempts, String(attempts)),
+      KafkaHeader(Header.topic, origin.topic), KafkaHeader(Header.partition, String(origin.partition)),
+      KafkaHeader(Header.offset, String(origin.offset)), KafkaHeader(Header.consumer, consumer.text),
+      KafkaHeader(Header.time, time.description),
+    ]
+    if isGivenUp { headers.append(KafkaHeader(Header.givenUp, "true")) }
+    if let key = record.key { headers.append(KafkaHeader(Header.key, key)) }
+    // A record without a value would take away the letter, instead of being it.
+    if record.value == nil { headers.append(KafkaHeader(Header.noValue, "true")) }
     self.record = KafkaRecord(
-      topic: Topic.deadLetters(of: consumer).name, key: record.key, value: record.value, headers: headers)
+      topic: Topic.deadLetters(of: consumer).name, key: Array(origin.description.utf8), value: record.value ?? [],
+      headers: headers)
   }
 
   /// The headers that a dead letter has beside those of the record.
@@ -41,6 +50,12 @@ package struct DeadLetter: Sendable {
     package static let time = "dead-letter-time"
     /// Of one that might have succeeded later: it was tried until the topic was about to forget it.
     package static let givenUp = "dead-letter-given-up"
+    /// The record's key.
+    package static let key = "dead-letter-key"
+    /// Of a record that had no value.
+    package static let noValue = "dead-letter-no-value"
+    /// Of a record that was retried, and of a letter of it: where it stood when it was put aside for the first time.
+    package static let first = "dead-letter-first"
   }
 }
 

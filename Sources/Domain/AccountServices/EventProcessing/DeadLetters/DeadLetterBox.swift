@@ -46,7 +46,6 @@ package final class DeadLetterBox {
     alarm.onPass { Task(executorPreference: Loop.executor) { await reader.close() } }
     alarm.set(.now + limit)
     defer { alarm.invalidate() }
-    var records: [ConsumedRecord] = []
     while !left.isEmpty {
       let some = try await reader.next(upTo: 512)
       guard !some.isEmpty else {
@@ -55,11 +54,50 @@ package final class DeadLetterBox {
       for record in some {
         let partition = record.position.partition
         if let end = left[partition], record.position.offset + 1 >= end { left[partition] = nil }
+        letters.read(record)
       }
-      records += some
     }
-    for record in records.sorted(by: { $0.position.partition < $1.position.partition }) { letters.read(record) }
     return letters
+  }
+
+  /// Reads what letters say, one after the other: nil where a letter is not there any more.
+  package func contents(
+    of some: [DeadLetters.Letter],
+    each body: @Loop (DeadLetters.Letter, ConsumedRecord?) async throws(KafkaError) -> Void
+  ) async throws(KafkaError) {
+    let reader = try Consumer(configuration, group: nil, log: log)
+    let result: Result<Void, KafkaError>
+    do throws(KafkaError) {
+      for letter in some { try await body(letter, try await content(of: letter, with: reader)) }
+      result = .success(())
+    } catch {
+      result = .failure(error)
+    }
+    await reader.close()
+    try result.get()
+  }
+
+  private func content(
+    of letter: DeadLetters.Letter, with reader: Consumer
+  ) async throws(KafkaError) -> ConsumedRecord? {
+    let topic = Topic.deadLetters(of: consumer).name
+    let record = try await record(topic, letter.place.partition, letter.place.offset, with: reader)
+    return record?.key == letter.key ? record : nil
+  }
+
+  /// The record at a place; nil where it is not there any more, and there are later ones.
+  private func record(
+    _ topic: String, _ partition: Int32, _ offset: Int64, with reader: Consumer
+  ) async throws(KafkaError) -> ConsumedRecord? {
+    try reader.assign([PartitionStart(topic: topic, partition: partition, at: .offset(offset))])
+    let alarm = Deadline()
+    alarm.onPass { Task(executorPreference: Loop.executor) { await reader.close() } }
+    alarm.set(.now + limit)
+    defer { alarm.invalidate() }
+    guard let record = try await reader.next(upTo: 1).first else {
+      throw KafkaError(.timedOut, detail: "\(topic)/\(partition)/\(offset) could not be read within \(limit)")
+    }
+    return record.position.offset == offset ? record : nil
   }
 
   /// Gives letters to their consumer again, in their order, and notes that of each; returns after the last one. Where it
@@ -70,9 +108,12 @@ package final class DeadLetterBox {
   ) async throws(KafkaError) {
     let letters = DeadLetters(of: consumer)
     try await write { producer throws(KafkaError) in
-      for letter in some {
+      try await contents(of: some) { letter, content throws(KafkaError) in
+        guard let content else {
+          throw KafkaError(.offsetOutOfRange, detail: "the letter \(letter.place) is not there any more")
+        }
         // The note comes second: a letter that is retried twice has one effect, one that is not would have none.
-        _ = try await producer.send(letters.retry(letter))
+        _ = try await producer.send(letters.retry(letter, content))
         _ = try await producer.send(letters.mark(letter, .retried, by: person, at: time))
         done(letter)
       }

@@ -2,19 +2,38 @@ package import AccountEvents
 package import AccountStore
 package import Kafka
 
-/// What stands on a consumer's topic of dead letters: which of them wait for a person, and records of what was done about
-/// the others. A topic forgets nothing of it.
+/// What stands on a consumer's topic of dead letters: which of them wait for a person. The others have a note of what was
+/// done about them, which stays.
 package struct DeadLetters: Sendable {
-  /// A letter that waits for a person.
+  /// A letter that waits for a person: what is said of it without what it says.
   package struct Letter: Sendable {
     /// What it is called by.
     package let place: LetterPlace
-    /// The record on the topic of dead letters.
-    package let record: ConsumedRecord
+    /// What it is kept under.
+    package let key: [UInt8]
+    /// The record's key: the letters of one are of one account.
+    package let account: [UInt8]?
+    /// What the order within an account goes by.
+    let order: RecordOrigin?
+    private let facts: [String: String]
 
-    /// The text of a header; nil where there is none.
-    package subscript(header: String) -> String? {
-      record.headers.last { $0.name == header }?.value.map { String(decoding: $0, as: UTF8.self) }
+    /// The text of a header of ours, or of the event's id and type; nil where there is none.
+    package subscript(header: String) -> String? { facts[header] }
+
+    fileprivate init(_ record: ConsumedRecord, _ key: [UInt8]) {
+      self.key = key
+      place = LetterPlace(partition: record.position.partition, offset: record.position.offset)
+      account = record.headers.last { $0.name == DeadLetter.Header.key }?.value
+      var facts: [String: String] = [:]
+      for header in record.headers where Self.isKept(header.name) {
+        facts[header.name] = header.value.map { String(decoding: $0, as: UTF8.self) }
+      }
+      self.facts = facts
+      order = RecordOrigin(facts[DeadLetter.Header.first] ?? String(decoding: key, as: UTF8.self))
+    }
+
+    private static func isKept(_ name: String) -> Bool {
+      name.hasPrefix(DeadLetter.Header.prefix) && name != DeadLetter.Header.key || ["ce_id", "ce_type"].contains(name)
     }
   }
 
@@ -30,57 +49,54 @@ package struct DeadLetters: Sendable {
 
   /// The consumer whose letters they are.
   package let consumer: ConsumerName
-  /// The letters that wait, oldest first. A record that was put aside several times is there once.
-  package private(set) var letters: [Letter] = []
+  private var byKey: [[UInt8]: Letter] = [:]
 
   /// Nobody's letters yet.
   package init(of consumer: ConsumerName) { self.consumer = consumer }
 
+  /// The letters that wait, oldest first. A record that was put aside several times is there once, as the last.
+  package var letters: [Letter] { byKey.values.sorted { $0.place < $1.place } }
+
   /// Takes in the topic's next record.
   package mutating func read(_ record: ConsumedRecord) {
-    let letter = Letter(
-      place: LetterPlace(partition: record.position.partition, offset: record.position.offset), record: record)
-    let origin = Self.origin(of: letter)
-    let isKnown = letters.contains { Self.origin(of: $0) == origin }
-    if letter[Header.handled] != nil {
-      letters.removeAll { Self.origin(of: $0) == origin }
-    } else if !isKnown {
-      letters.append(letter)
-    }
+    let key = record.key ?? Array("\(record.position.partition)/\(record.position.offset)".utf8)
+    byKey[key] = record.headers.contains { $0.name == Header.handled } ? nil : Letter(record, key)
   }
 
-  /// The letters at these places, oldest first, with a letter of the same account that would have to come before them;
-  /// and the places where none waits.
+  /// The letters at these places, those of an account in the order in which its records came, with a letter of an account
+  /// that would have to come before them; and the places where none waits.
   package func select(
     _ places: Set<LetterPlace>
   ) -> (letters: [Letter], overtaken: Letter?, unknown: Set<LetterPlace>) {
-    let chosen = letters.filter { places.contains($0.place) }
+    let chosen = letters.filter { places.contains($0.place) }.sorted { $0.comesBefore($1) }
+    // The last one of each account.
+    let last = Dictionary(
+      chosen.compactMap { letter in letter.account.map { ($0, letter) } }, uniquingKeysWith: { $1 })
     let overtaken = letters.first { letter in
-      !places.contains(letter.place) && letter.record.key != nil
-        && chosen.contains { $0.record.key == letter.record.key && $0.place > letter.place }
+      !places.contains(letter.place) && letter.account.flatMap { last[$0] }.map { letter.comesBefore($0) } ?? false
     }
     return (chosen, overtaken, places.subtracting(chosen.map(\.place)))
   }
 
-  /// The record that gives a letter to its consumer again, and to nobody else.
-  package func retry(_ letter: Letter) -> KafkaRecord {
-    KafkaRecord(
-      topic: Topic.retries(of: consumer).name, key: letter.record.key, value: letter.record.value,
-      headers: letter.record.headers.filter { !$0.name.hasPrefix(DeadLetter.Header.prefix) })
+  /// The record that gives a letter to its consumer again, and to nobody else. `content` is the record that the letter is.
+  package func retry(_ letter: Letter, _ content: ConsumedRecord) -> KafkaRecord {
+    var headers = content.headers.filter { !$0.name.hasPrefix(DeadLetter.Header.prefix) }
+    if let order = letter.order { headers.append(KafkaHeader(DeadLetter.Header.first, order.description)) }
+    return KafkaRecord(
+      topic: Topic.retries(of: consumer).name, key: letter.account,
+      value: letter[DeadLetter.Header.noValue] == nil ? content.value : nil, headers: headers)
   }
 
-  /// The record for the topic of dead letters that says what was done about one.
+  /// The record for the topic of dead letters that says what was done about one, and takes its place.
   package func mark(_ letter: Letter, _ handling: Handling, by person: String, at time: Timestamp) -> KafkaRecord {
-    let origin = [DeadLetter.Header.topic, DeadLetter.Header.partition, DeadLetter.Header.offset]
-    var headers = letter.record.headers.filter { origin.contains($0.name) }
-    headers.append(KafkaHeader(Header.handled, handling.word))
-    headers.append(KafkaHeader(Header.place, letter.place.description))
+    var headers = [KafkaHeader(Header.handled, handling.word), KafkaHeader(Header.place, letter.place.description)]
     if case .discarded(let reason) = handling { headers.append(KafkaHeader(Header.reason, reason)) }
     headers.append(KafkaHeader(Header.person, person))
     headers.append(KafkaHeader(Header.time, time.description))
+    // Its value is not nothing: that would take away the note, too.
     return KafkaRecord(
-      topic: Topic.deadLetters(of: consumer).name, partition: letter.place.partition, key: nil, value: nil,
-      headers: headers)
+      topic: Topic.deadLetters(of: consumer).name, partition: letter.place.partition, key: letter.key,
+      value: Array(handling.word.utf8), headers: headers)
   }
 
   /// The headers of a record that says what was done about a letter.
@@ -91,12 +107,12 @@ package struct DeadLetters: Sendable {
     static let person = "handled-by"
     static let time = "handled-time"
   }
+}
 
-  /// What a letter is about: where its record stood; where that is not said, the letter itself.
-  private static func origin(of letter: Letter) -> String {
-    let parts = [DeadLetter.Header.topic, DeadLetter.Header.partition, DeadLetter.Header.offset].compactMap {
-      letter[$0]
-    }
-    return parts.count == 3 ? parts.joined(separator: "/") : letter.place.description
+extension DeadLetters.Letter {
+  /// By where their records stood; by their places where that does not tell.
+  fileprivate func comesBefore(_ other: Self) -> Bool {
+    guard let order, let others = other.order, order != others else { return place < other.place }
+    return order < others
   }
 }
