@@ -74,29 +74,29 @@ extension SettingType where Value == LetterPlace {
 }
 
 extension DeadLetters.Letter {
-  private static let facts = [
+  private static let columns = [
     ("time", DeadLetter.Header.time), ("cause", DeadLetter.Header.cause), ("attempts", DeadLetter.Header.attempts),
     ("type", "ce_type"), ("event", "ce_id"),
   ]
 
-  /// Where the record stood that was put aside.
-  var origin: String {
-    [DeadLetter.Header.topic, DeadLetter.Header.partition, DeadLetter.Header.offset].map { printable($0) ?? "?" }
-      .joined(separator: "/")
+  private var placeOfRecord: String { origin.map { String(printable: $0.description) } ?? "?" }
+  private var marks: [(name: String, isSet: Bool)] {
+    [("given-up", self[DeadLetter.Header.givenUp] != nil), ("truncated", isShortened)]
   }
 
   private func printable(_ header: String) -> String? { self[header].map { String(printable: $0) } }
 
   /// A line without personal data.
   var line: String {
-    ([place.description] + Self.facts.map { printable($0.1) ?? "?" } + [origin]).joined(separator: "  ")
+    ([place.description] + Self.columns.map { printable($0.1) ?? "?" } + [placeOfRecord]
+      + marks.filter(\.isSet).map(\.name)).joined(separator: "  ")
   }
 
   /// The same for programs.
   var json: JSONValue {
     .object(
       [.init("letter", .string(place.description))]
-        + Self.facts.map { JSONValue.Member($0.0, printable($0.1).map { .string($0) } ?? .null) }
-        + [.init("origin", .string(origin))])
+        + Self.columns.map { JSONValue.Member($0.0, printable($0.1).map { .string($0) } ?? .null) }
+        + [.init("origin", .string(placeOfRecord))] + marks.map { JSONValue.Member($0.name, .boolean($0.isSet)) })
   }
 }

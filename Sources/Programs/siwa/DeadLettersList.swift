@@ -10,7 +10,8 @@ struct DeadLettersList: Command {
   static let summary = "Lists what a consumer could not process and nobody has decided about yet."
   static let details = """
     A line for each letter, oldest first, without personal data: its place, when it was put aside, why, after how many
-    attempts, the event's type and id, and where its record stood.
+    attempts, the event's type and id, and where its record stood; 'given-up' where it was tried until its topic was about
+    to forget it, 'truncated' where the letter was too large for its topic and only says where the record stands.
 
     Exit codes: 0 listed, 2 the command line or the configuration has to change first, 3 the cluster cannot be asked.
 

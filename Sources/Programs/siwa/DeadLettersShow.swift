@@ -30,10 +30,16 @@ struct DeadLettersShow: Command {
       var isWhole = true
       try await box.contents(of: chosen) { letter, content throws(KafkaError) in
         Terminal.say("letter: \(letter.place)")
+        if letter.isShortened {
+          for (name, text) in letter.facts.sorted(by: { $0.key < $1.key }) {
+            Terminal.say("\(String(printable: name)): \(String(printable: text))")
+          }
+        }
         guard let content else {
           isWhole = false
-          return Terminal.say("It is not there any more: somebody has decided about it meanwhile.")
+          return Terminal.complain("siwa: \(letter.wordsOfLoss)")
         }
+        if letter.isShortened { Terminal.say("It is too large for its topic; this is the record where it stood:") }
         for header in content.headers {
           Terminal.say("\(String(printable: header.name)): \(String(printable: header.value ?? []))")
         }

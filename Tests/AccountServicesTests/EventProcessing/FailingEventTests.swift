@@ -223,6 +223,28 @@ import Testing
     #expect(rig.committed() == 2)
   }
 
+  @Test func ofALetterThatTheLogNeverTakesItIsKeptWhereTheRecordStands() async throws {
+    let calls = Calls()
+    calls.fault = { event in if event.subject.text == "ada" { throw ConsumerFailure.permanent("not-ours") } }
+    let rig = try await ProcessorRig(calls.consumer())
+    rig.log.fault = { record in
+      record.value?.isEmpty ?? true || !record.topic.contains("dead-letters")
+        ? nil : EventLogError(.refused, reason: "recordTooLarge", detail: "told to")
+    }
+    try await rig.assign(0)
+    try await rig.send(.sample(1), .sample(2, of: "bob"))
+    for _ in 0..<2 { try await rig.advance(by: .seconds(1)) }
+    await rig.drain()
+    #expect(rig.committed() == 2)
+    let letter = try #require(rig.cluster.appended(on: deadLetters).first)
+    #expect(rig.cluster.appended(on: deadLetters).count == 1)
+    #expect(letter.key == Array("apple.account-events.v1/0/0".utf8) && letter.value == [])
+    #expect(letter.headers.contains(KafkaHeader("dead-letter-truncated", "true")))
+    #expect(letter.headers.contains(KafkaHeader("ce_id", "event-1")))
+    #expect(letter.headers.contains(KafkaHeader("dead-letter-cause", "not-ours")))
+    #expect(!letter.headers.contains { $0.name == "content-type" })
+  }
+
   @Test func anUndeclaredOutcomeIsNeitherLostNorWritten() async throws {
     let rig = try await ProcessorRig(
       EventConsumer.local(

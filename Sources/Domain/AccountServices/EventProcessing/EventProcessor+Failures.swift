@@ -91,7 +91,7 @@ extension EventProcessor {
     let letter = DeadLetter(
       passage.record, consumer: consumer.name, cause: failure.cause, attempts: passage.attempts + 1,
       isGivenUp: isGivenUp, time: now())
-    publish([Saying(letter.record)], of: passage.partition) { [self] isThere in
+    publish([Saying(letter)], of: passage.partition) { [self] isThere in
       endExecution(passage)
       if isThere {
         metrics.countDeadLetter(failure.cause)

@@ -9,12 +9,25 @@ extension EventProcessor {
     /// The number of the announcement that it is; nil of a dead letter.
     let number: Int64?
     let record: KafkaRecord
+    /// What is said instead where the log never takes the record.
+    let shortened: KafkaRecord?
 
     init(_ announcement: NumberedAnnouncement) {
       (number, record) = (announcement.number, KafkaRecord(announcement.announcement))
+      shortened = nil
     }
 
-    init(_ record: KafkaRecord) { (number, self.record) = (nil, record) }
+    init(_ letter: DeadLetter) { (number, record, shortened) = (nil, letter.record, letter.shortened) }
+
+    /// What is to be tried next, where the log has not taken it.
+    func again(after error: EventLogError) -> Saying {
+      guard error.outcome == .refused, let shortened else { return self }
+      return Saying(number: number, record: shortened, shortened: nil)
+    }
+
+    private init(number: Int64?, record: KafkaRecord, shortened: KafkaRecord?) {
+      (self.number, self.record, self.shortened) = (number, record, shortened)
+    }
   }
 
   private static let logPace = RetryPace(first: .milliseconds(100), longest: .seconds(5))
@@ -28,10 +41,12 @@ extension EventProcessor {
     guard !sayings.isEmpty else { return isDone(true) }
     var missing = sayings.count
     var first = sayings.count
+    var next = sayings
     for (index, saying) in sayings.enumerated() {
       log.append(saying.record) { [weak self] report in
         if case .failure(let error) = report {
           first = min(first, index)
+          next[index] = saying.again(after: error)
           self?.logger.warning(
             "the log does not take what is to be said",
             [
@@ -42,7 +57,7 @@ extension EventProcessor {
         missing -= 1
         guard missing == 0, let self else { return }
         if first == sayings.count { return isDone(true) }
-        let rest = Array(sayings[first...])
+        let rest = Array(next[first...])
         let pause = Self.logPace.pause(after: failures + 1, random: 0.5 + random() / 2)
         agenda.after(pause) { [weak self] in
           guard let self, !isOver else { return }

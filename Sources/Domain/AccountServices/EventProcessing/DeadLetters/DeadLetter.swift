@@ -9,26 +9,34 @@ package import Kafka
 package struct DeadLetter: Sendable {
   /// The record for the topic of the consumer's dead letters: what was read, with headers that say why it is there.
   package let record: KafkaRecord
+  /// What is kept instead where the topic never takes that, for its size mostly: where the record stands.
+  package let shortened: KafkaRecord
+
+  private static let longestHeader = 1024
 
   /// What is to be put aside.
   init(
     _ record: ConsumedRecord, consumer: ConsumerName, cause: String, attempts: Int, isGivenUp: Bool, time: Timestamp
   ) {
     let origin = RecordOrigin(record)
-    var headers = record.headers.filter { !$0.name.hasPrefix(Header.prefix) || $0.name == Header.first }
-    headers += [
+    var facts = [
       KafkaHeader(Header.cause, cause), KafkaHeader(Header.attempts, String(attempts)),
       KafkaHeader(Header.topic, origin.topic), KafkaHeader(Header.partition, String(origin.partition)),
       KafkaHeader(Header.offset, String(origin.offset)), KafkaHeader(Header.consumer, consumer.text),
       KafkaHeader(Header.time, time.description),
     ]
-    if isGivenUp { headers.append(KafkaHeader(Header.givenUp, "true")) }
-    if let key = record.key { headers.append(KafkaHeader(Header.key, key)) }
+    if isGivenUp { facts.append(KafkaHeader(Header.givenUp, "true")) }
+    if let key = record.key { facts.append(KafkaHeader(Header.key, key)) }
     // A record without a value would take away the letter, instead of being it.
-    if record.value == nil { headers.append(KafkaHeader(Header.noValue, "true")) }
-    self.record = KafkaRecord(
-      topic: Topic.deadLetters(of: consumer).name, key: Array(origin.description.utf8), value: record.value ?? [],
-      headers: headers)
+    if record.value == nil { facts.append(KafkaHeader(Header.noValue, "true")) }
+    facts += record.headers.filter { $0.name == Header.first }
+    let (topic, key) = (Topic.deadLetters(of: consumer).name, Array(origin.description.utf8))
+    let own = record.headers.filter { !$0.name.hasPrefix(Header.prefix) }
+    self.record = KafkaRecord(topic: topic, key: key, value: record.value ?? [], headers: own + facts)
+    let known = own.filter { Header.ofEvent.contains($0.name) } + facts
+    shortened = KafkaRecord(
+      topic: topic, key: key, value: [],
+      headers: known.filter { $0.value?.count ?? 0 <= Self.longestHeader } + [KafkaHeader(Header.shortened, "true")])
   }
 
   /// The headers that a dead letter has beside those of the record.
@@ -54,6 +62,10 @@ package struct DeadLetter: Sendable {
     package static let key = "dead-letter-key"
     /// Of a record that had no value.
     package static let noValue = "dead-letter-no-value"
+    /// Of a letter that is not the record, which its topic never takes, but only says where the record stands.
+    package static let shortened = "dead-letter-truncated"
+    /// What the ingress says of the event.
+    static let ofEvent: Set<String> = ["ce_id", "ce_type"]
     /// Of a record that was retried, and of a letter of it: where it stood when it was put aside for the first time.
     package static let first = "dead-letter-first"
   }

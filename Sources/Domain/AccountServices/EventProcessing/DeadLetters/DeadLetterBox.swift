@@ -60,7 +60,8 @@ package final class DeadLetterBox {
     return letters
   }
 
-  /// Reads what letters say, one after the other: nil where a letter is not there any more.
+  /// Reads what letters say, one after the other: each as it stands; of one that only says where the record stands, that
+  /// record. Nil where it is not there any more.
   package func contents(
     of some: [DeadLetters.Letter],
     each body: @Loop (DeadLetters.Letter, ConsumedRecord?) async throws(KafkaError) -> Void
@@ -80,9 +81,27 @@ package final class DeadLetterBox {
   private func content(
     of letter: DeadLetters.Letter, with reader: Consumer
   ) async throws(KafkaError) -> ConsumedRecord? {
+    if letter.isShortened { return try await original(of: letter, with: reader) }
     let topic = Topic.deadLetters(of: consumer).name
     let record = try await record(topic, letter.place.partition, letter.place.offset, with: reader)
     return record?.key == letter.key ? record : nil
+  }
+
+  private func original(
+    of letter: DeadLetters.Letter, with reader: Consumer
+  ) async throws(KafkaError) -> ConsumedRecord? {
+    guard let origin = letter.origin else { return nil }
+    let admin = try Admin(configuration, log: log)
+    let firsts: Result<[Int32: Int64], KafkaError>
+    do throws(KafkaError) {
+      firsts = .success(try await admin.offsets(of: origin.topic, since: 0, within: limit))
+    } catch {
+      firsts = .failure(error)
+    }
+    await admin.close()
+    guard let first = try firsts.get()[origin.partition], first <= origin.offset else { return nil }
+    let record = try await record(origin.topic, origin.partition, origin.offset, with: reader)
+    return letter.account == nil || record?.key == letter.account ? record : nil
   }
 
   /// The record at a place; nil where it is not there any more, and there are later ones.
@@ -110,7 +129,7 @@ package final class DeadLetterBox {
     try await write { producer throws(KafkaError) in
       try await contents(of: some) { letter, content throws(KafkaError) in
         guard let content else {
-          throw KafkaError(.offsetOutOfRange, detail: "the letter \(letter.place) is not there any more")
+          throw KafkaError(.offsetOutOfRange, detail: letter.wordsOfLoss)
         }
         // The note comes second: a letter that is retried twice has one effect, one that is not would have none.
         _ = try await producer.send(letters.retry(letter, content))
@@ -140,5 +159,15 @@ package final class DeadLetterBox {
     do throws(KafkaError) { result = .success(try await body(producer)) } catch { result = .failure(error) }
     _ = await producer.close(within: limit)
     try result.get()
+  }
+}
+
+extension DeadLetters.Letter {
+  /// What is to be said where there is nothing to be read.
+  package var wordsOfLoss: String {
+    guard isShortened, let origin else {
+      return "\(place) is not there any more: somebody has decided about it meanwhile"
+    }
+    return "\(place) only says where its record stood, and that is not there any more: \(origin)"
   }
 }

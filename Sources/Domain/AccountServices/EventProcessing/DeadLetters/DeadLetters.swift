@@ -15,7 +15,13 @@ package struct DeadLetters: Sendable {
     package let account: [UInt8]?
     /// What the order within an account goes by.
     let order: RecordOrigin?
-    private let facts: [String: String]
+    /// Where the record stood.
+    package let origin: RecordOrigin?
+    /// The headers of ours, and the event's id and type.
+    package let facts: [String: String]
+
+    /// Whether the letter is not the record, but only says where it stands.
+    package var isShortened: Bool { self[DeadLetter.Header.shortened] != nil }
 
     /// The text of a header of ours, or of the event's id and type; nil where there is none.
     package subscript(header: String) -> String? { facts[header] }
@@ -29,11 +35,13 @@ package struct DeadLetters: Sendable {
         facts[header.name] = header.value.map { String(decoding: $0, as: UTF8.self) }
       }
       self.facts = facts
+      origin = RecordOrigin(String(decoding: key, as: UTF8.self))
       order = RecordOrigin(facts[DeadLetter.Header.first] ?? String(decoding: key, as: UTF8.self))
     }
 
     private static func isKept(_ name: String) -> Bool {
-      name.hasPrefix(DeadLetter.Header.prefix) && name != DeadLetter.Header.key || ["ce_id", "ce_type"].contains(name)
+      name.hasPrefix(DeadLetter.Header.prefix) && name != DeadLetter.Header.key
+        || DeadLetter.Header.ofEvent.contains(name)
     }
   }
 
@@ -78,13 +86,17 @@ package struct DeadLetters: Sendable {
     return (chosen, overtaken, places.subtracting(chosen.map(\.place)))
   }
 
-  /// The record that gives a letter to its consumer again, and to nobody else. `content` is the record that the letter is.
+  /// The record that gives a letter to its consumer again, and to nobody else. `content` is the letter as it stands,
+  /// or, of one that only says where the record stands, the record.
   package func retry(_ letter: Letter, _ content: ConsumedRecord) -> KafkaRecord {
     var headers = content.headers.filter { !$0.name.hasPrefix(DeadLetter.Header.prefix) }
     if let order = letter.order { headers.append(KafkaHeader(DeadLetter.Header.first, order.description)) }
-    return KafkaRecord(
-      topic: Topic.retries(of: consumer).name, key: letter.account,
-      value: letter[DeadLetter.Header.noValue] == nil ? content.value : nil, headers: headers)
+    let retries = Topic.retries(of: consumer).name
+    if letter.isShortened {
+      return KafkaRecord(topic: retries, key: content.key, value: content.value, headers: headers)
+    }
+    let value = letter[DeadLetter.Header.noValue] == nil ? content.value : nil
+    return KafkaRecord(topic: retries, key: letter.account, value: value, headers: headers)
   }
 
   /// The record for the topic of dead letters that says what was done about one, and takes its place.
