@@ -29,15 +29,22 @@ import Testing
     #expect(outcome.end == .exit(0), "\(outcome.errors)")
     let lines = outcome.output.split(separator: "\n")
     let types = ["email-disabled", "email-enabled", "consent-revoked", "account-delete", "account-deletion-requested"]
-    let outcomes = ["relay-changed", "tokens-revoked", "sessions-ended", "account-erased"]
+    let outcomes = ["  relay-changed", "  tokens-revoked", "  sessions-ended", "  account-erased"]
     for (topic, names) in [("apple.account-events.v1", types), ("apple.account-outcomes.v1", outcomes)] {
       for name in names {
-        let line = lines.first { $0.hasPrefix("\(name) ") }?.split(separator: " ").map(String.init)
-        let numbers = [line?[3], line?[5]].compactMap { $0.flatMap { Int($0) } }
-        #expect(line?[1...2] == [topic, "partition"] && numbers.count == 2, "\(name): \(outcome.output)")
+        // The name, whom it is about, and where it stands.
+        let line = lines.first { $0.hasPrefix("\(name) ") }
+        let words = line?.split(separator: " ").map(String.init) ?? []
+        let place = words.drop { $0 != topic }.dropFirst().first
+        let numbers = place?.split(separator: "/").compactMap { Int($0) }
+        #expect(line?.contains("person 0 ") == true && numbers?.count == 2, "\(name): \(outcome.output)")
       }
     }
-    #expect(lines.contains { $0.hasSuffix("shop: erased, before: 1, erased: 3, found after: 0") })
+    #expect(
+      lines.contains {
+        $0.hasPrefix("  account-erased ")
+          && $0.hasSuffix(" after account-delete; shop erased: 1 found, 3 rows erased, 0 left")
+      }, "\(outcome.output)")
     #expect(lines.last == "no customer is left in the shop, no token, and no mail state.")
   }
 

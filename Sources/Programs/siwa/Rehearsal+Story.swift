@@ -11,9 +11,13 @@ extension Rehearsal {
     let types: [NotificationType] = [.emailDisabled, .emailEnabled, .consentRevoked, .accountDeleted]
     var round = 0
     do {
+      try await consumers.join(within: Self.patience)
       while true {
         let (one, other) = Self.people(of: round)
-        for person in [one, other] { try await consumers.signIn(person, at: apple) }
+        for (person, name) in [(one, "person \(round)"), (other, "another person \(round)")] {
+          story.introduce(person, as: name)
+          try await consumers.signIn(person, at: apple)
+        }
         for type in types {
           let notification = try apple.sign(type, of: one, for: Self.audience)
           let delivery = await apple.deliver([notification], plan)
@@ -60,9 +64,10 @@ extension Rehearsal {
         let records = try await reader.next(upTo: 100)
         if records.isEmpty { return nil }
         for record in records {
-          Terminal.say(record.line)
-          missing.remove(record.eventType)
-          if record.topic == Topic.outcomes.name { try tell(outcome: record) }
+          for (type, line) in try story.tell(record) {
+            Terminal.say(line)
+            missing.remove(type)
+          }
         }
         if once, missing.isEmpty { return try await endIsReached() }
       }
@@ -97,35 +102,5 @@ extension Rehearsal {
   /// Whom a round is about.
   private static func people(of round: Int) -> (one: Person, other: Person) {
     (Person(named: "person \(round)"), Person(named: "another person \(round)"))
-  }
-
-  /// Says what an erasure came to.
-  private func tell(outcome record: ConsumedRecord) throws {
-    guard let value = record.value else { return }
-    let outcome = try AccountOutcome(decoding: value)
-    guard outcome.name == .accountErased else { return }
-    for target in outcome.targets {
-      let counts = [("before", target.before), ("erased", target.affected), ("found after", target.after)]
-        .compactMap { name, count in count.map { "\(name): \($0)" } }
-      Terminal.say("                           \(target.name): \(target.state), \(counts.joined(separator: ", "))")
-    }
-  }
-}
-
-extension ConsumedRecord {
-  private func header(_ name: String) -> String {
-    headers.first { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) } ?? ""
-  }
-
-  /// `consent-revoked`, from `com.apple.siwa.consent-revoked.v1`.
-  fileprivate var eventType: String {
-    value == nil ? "tombstone" : header("ce_type").split(separator: ".").dropLast().last.map(String.init) ?? "unknown"
-  }
-
-  fileprivate var line: String {
-    let type = eventType + String(repeating: " ", count: max(0, 26 - eventType.count))
-    let id = header("ce_id")
-    return
-      "\(type) \(topic)  partition \(position.partition)  offset \(position.offset)\(id.isEmpty ? "" : "  event \(id)")"
   }
 }

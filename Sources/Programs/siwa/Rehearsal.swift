@@ -29,6 +29,7 @@ final class Rehearsal {
   let producer: Producer
   let reader: Consumer
   private let receiver: HTTPClientURL
+  var story = Story()
   /// What has not been seen yet of what there is to be seen: of every type of event, and what follows from it.
   var missing: Set<String> = [
     "email-enabled", "email-disabled", "consent-revoked", "account-delete", "account-deletion-requested",

@@ -100,6 +100,14 @@ final class RehearsedConsumers {
     }
   }
 
+  /// Waits until each of them has its partitions: the first time takes its group some seconds.
+  func join(within limit: Duration) async throws {
+    let end = MonotonicTime.now + limit
+    while [revoker, eraser, mail].contains(where: { $0.partitionCount == 0 }), MonotonicTime.now < end {
+      try await Loop.sleep(for: .milliseconds(10))
+    }
+  }
+
   /// Ends all of them in good order.
   func drain() async {
     for consumer in [revoker, eraser, mail] { await consumer.drain(within: Self.patience) }

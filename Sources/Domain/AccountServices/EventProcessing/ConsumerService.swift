@@ -15,6 +15,9 @@ package final class ConsumerService {
   /// Says what is weak about the topics.
   package var topics: TopicWatch?
 
+  /// How many partitions are ours.
+  package var partitionCount: Int { processor.partitionCount }
+
   private let processor: EventProcessor
   private let store: any AccountStore
   private let log: any EventLog

@@ -11,6 +11,9 @@ package final class RunningConsumer {
   /// Where operators ask, with the real port.
   package nonisolated let administrationAddress: SocketAddress
 
+  /// How many partitions it has by now.
+  package var partitionCount: Int { service.partitionCount }
+
   private let service: ConsumerService
   private let companions: [ConsumerSurroundings.Companion]
 
