@@ -62,15 +62,24 @@ import Testing
     }
     #expect(error?.code == .sealBroken)
     try await rig.run("UPDATE siwa.announcement SET partition = 5 WHERE number = 3")
-    let moved = await #expect(throws: AccountStoreError.self) {
-      try await store.announcements(of: Sample.relay, partition: 5, limit: 10)
-    }
-    #expect(moved?.code == .sealBroken)
+    let moved = try await store.waitingAnnouncements(of: Sample.relay, partition: 5, limit: 10)
+    #expect(moved.readable.isEmpty && moved.unreadable == [3])
     report = try await rig.administration.verify { _ in }
     #expect(
       report.findings == [
         "account \(second): siwa address: the seal is broken", "announcement 3: siwa announcement: the seal is broken",
       ])
+    await store.close()
+  }
+
+  @Test func whatCannotBeReadHoldsUpNothingElseThatIsToBeSaid() async throws {
+    let store = try await rig.open()
+    try await store.fill(1...5)
+    try await rig.run("UPDATE siwa.announcement SET record = '\\x00' WHERE number IN (1, 2, 4)")
+    let first = try await store.waitingAnnouncements(of: Sample.relay, partition: 0, limit: 1)
+    #expect(first.readable.map(\.number) == [3] && first.unreadable == [1, 2])
+    let all = try await store.waitingAnnouncements(of: Sample.relay, partition: 0, limit: 10)
+    #expect(all.readable.map(\.number) == [3, 5] && all.unreadable == [1, 2, 4])
     await store.close()
   }
 

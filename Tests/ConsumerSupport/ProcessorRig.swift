@@ -19,7 +19,7 @@ package final class ProcessorRig {
   package let captured = CapturedLog()
   package let processor: EventProcessor
   private let consumer: EventConsumer
-  private let file: StoreOfTests
+  package let file: StoreOfTests
   private var reading: Task<KafkaError?, Never>?
   private var hasEnded = false
 

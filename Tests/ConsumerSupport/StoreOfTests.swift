@@ -10,11 +10,13 @@ package final class StoreOfTests {
 
   package nonisolated init() {}
 
+  /// Where the file is.
+  package var path: String { "\(directory.path)/siwa.db" }
+
   /// Opens it; makes it the first time.
   package func open() async throws -> any AccountStore {
     guard let key = MasterKey([UInt8](repeating: 7, count: 32)) else { preconditionFailure("32 bytes") }
-    let file = "\(directory.path)/siwa.db"
-    if unsafe access(file, F_OK) != 0 { _ = try await SQLiteAccountStore.migrate(file, key) }
-    return try await SQLiteAccountStore.open(file, key)
+    if unsafe access(path, F_OK) != 0 { _ = try await SQLiteAccountStore.migrate(path, key) }
+    return try await SQLiteAccountStore.open(path, key)
   }
 }

@@ -56,11 +56,11 @@ package final class WatchedStore: AccountStore {
     }
   }
 
-  package func announcements(
+  package func waitingAnnouncements(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
+  ) async throws(AccountStoreError) -> WaitingAnnouncements {
     try await watch(.announcements) { () throws(AccountStoreError) in
-      try await store.announcements(of: consumer, partition: partition, limit: limit)
+      try await store.waitingAnnouncements(of: consumer, partition: partition, limit: limit)
     }
   }
 

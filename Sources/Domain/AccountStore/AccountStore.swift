@@ -31,10 +31,10 @@ package protocol AccountStore: AnyObject, Sendable {
   func firstAttempt(at event: EventID, by consumer: ConsumerName) async throws(AccountStoreError) -> Timestamp?
 
   /// What was decided and is still to be said on Kafka, oldest first: of one consumer and one partition that it reads, by
-  /// the number of its queue (`EventOrigin.queue`).
-  func announcements(
+  /// the number of its queue (`EventOrigin.queue`). As many as `limit` that can be read, if there are.
+  func waitingAnnouncements(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> [NumberedAnnouncement]
+  ) async throws(AccountStoreError) -> WaitingAnnouncements
 
   /// Forgets announcements that Kafka has acknowledged.
   func forget(announcements numbers: [Int64]) async throws(AccountStoreError)
@@ -89,4 +89,13 @@ package protocol AccountStore: AnyObject, Sendable {
 
   /// Waits for what is under way, and closes.
   func close() async
+}
+
+extension AccountStore {
+  /// What is still to be said and can be read.
+  package func announcements(
+    of consumer: ConsumerName, partition: Int32, limit: Int
+  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
+    try await waitingAnnouncements(of: consumer, partition: partition, limit: limit).readable
+  }
 }

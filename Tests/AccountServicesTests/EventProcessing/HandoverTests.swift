@@ -4,6 +4,7 @@ import AccountStore
 import ConsumerSupport
 import EventLoop
 import Kafka
+import SQLite
 import TestSupport
 import Testing
 
@@ -99,6 +100,25 @@ import Testing
     #expect(said == ["event-1", "event-2", "event-3"])
     await second.drain()
     #expect(second.committed() == 3)
+  }
+
+  @Test func whatCannotBeReadInTheStoreHoldsUpNobody() async throws {
+    let calls = Calls()
+    let first = try await ProcessorRig(calls.consumer())
+    try await first.assign(0)
+    first.log.isHolding = true
+    try await first.send(.sample(1), .sample(2, of: "bob"))
+    await first.stop()
+    let database = try Database(first.file.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    try database.prepare("UPDATE announcement SET record = x'00' WHERE number = 1").run()
+    let second = try await ProcessorRig(calls.consumer(), beside: first)
+    try await second.assign(0)
+    try await second.send(.sample(3, of: "cleo"))
+    await second.drain()
+    #expect(calls.events.last == "event-3" && second.committed() == 3)
+    #expect(second.cluster.appended(on: outcomes).count == 2)
+    #expect(second.metric("siwa_consumer_announcements_unreadable") == "1")
+    #expect(second.captured.lines.count { $0.contains("cannot be read, and is not said") } == 1)
   }
 
   @Test func theEndFinishesWhatIsBegunAndNothingElse() async throws {

@@ -100,6 +100,10 @@ final class ConsumerMetrics {
     gauge("announcements_waiting", "Records that are to be said and that the log, or the store, is not done with.") {
       Double($0.partitions.values.reduce(0) { $0 + $1.announcing.count })
     }
+    gauge(
+      "announcements_unreadable",
+      "Records that are to be said and that nobody can read in the store. Not 0: ask siwa store integrity."
+    ) { Double($0.partitions.values.reduce(0) { $0 + $1.unreadable.count }) }
     gauge("attempts", "How often the event has failed that has failed most often and is not done.") {
       Double($0.lanes.values.compactMap(\.passages.first?.attempts).max() ?? 0)
     }

@@ -109,11 +109,13 @@ extension EventProcessor {
     work.settledBefore = []
     let before = work.announcing
     guard
-      let announcements = await persistently({ () throws(AccountStoreError) in
-        try await store.announcements(
+      let waiting = await persistently({ () throws(AccountStoreError) in
+        try await store.waitingAnnouncements(
           of: consumer.name, partition: work.queue, limit: Self.mostAnnouncements)
       })
     else { return }
+    note(waiting.unreadable, of: work)
+    let announcements = waiting.readable
     // What was forgotten while the store was reading is ours, too.
     let own = before.union(work.announcing)
     let foreign = work.isGone ? [] : announcements.filter { !own.contains($0.number) }
@@ -133,6 +135,19 @@ extension EventProcessor {
       said(work, settledBefore)
       if !work.settledBefore.isEmpty { reread(work) }
     }
+  }
+
+  /// What cannot be read is left in the store, for `siwa store integrity` and a person; the others go on.
+  private func note(_ unreadable: [Int64], of work: PartitionWork) {
+    let new = Set(unreadable).subtracting(work.unreadable)
+    work.unreadable.formUnion(new)
+    guard let first = new.min() else { return }
+    logger.error(
+      "what is to be said cannot be read, and is not said",
+      [
+        "kafka.topic": .string(work.partition.topic), "kafka.partition": .integer(work.partition.partition),
+        "announcements": .integer(new.count), "announcement": .integer(first),
+      ])
   }
 
   /// All is said that former processes have left.

@@ -32,6 +32,8 @@ final class PartitionWork {
   var settledBefore: [Passage] = []
   /// Announcements that are in our hands: published, or about to be.
   var announcing: Set<Int64> = []
+  /// Announcements in the store that cannot be read.
+  var unreadable: Set<Int64> = []
   /// Whether the store is asked what there is to be said, or about to be, until that is said.
   var isRereading = false
   /// Whether what the store had is being said.

@@ -115,23 +115,27 @@ final class PostgreSQLAccountStore: AccountStore {
   }
 
   /// The announcements that wait.
-  func announcements(
+  func waitingAnnouncements(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
-    let rows = try await database.read { connection in
-      try await connection.query(
-        """
-        SELECT number, consumer, partition, topic, record FROM siwa.announcement WHERE consumer = $1 AND partition = $2
-        ORDER BY number LIMIT $3
-        """, consumer.text, Int64(partition), Int64(limit), limit: PostgreSQLStoreDatabase.limit
-      ) { row throws(PostgreSQLError) in try SealedAnnouncement(reading: row) }
+  ) async throws(AccountStoreError) -> WaitingAnnouncements {
+    var waiting = WaitingAnnouncements()
+    var last = Int64.min
+    while true {
+      let (most, start) = (limit - waiting.readable.count, last)
+      let rows = try await database.read { connection in
+        try await connection.query(
+          """
+          SELECT number, consumer, partition, topic, record FROM siwa.announcement
+          WHERE consumer = $1 AND partition = $2 AND number > $3 ORDER BY number LIMIT $4
+          """, consumer.text, Int64(partition), start, Int64(most), limit: PostgreSQLStoreDatabase.limit
+        ) { row throws(PostgreSQLError) in try SealedAnnouncement(reading: row) }
+      }
+      for row in rows {
+        try waiting.add(row) { row throws(AccountStoreError) in try row.opened(with: keys.announcements) }
+      }
+      guard rows.count == most, waiting.readable.count < limit, let end = rows.last?.number else { return waiting }
+      last = end
     }
-    var announcements: [NumberedAnnouncement] = []
-    for row in rows {
-      announcements.append(
-        NumberedAnnouncement(number: row.number, announcement: try row.opened(with: keys.announcements)))
-    }
-    return announcements
   }
 
   /// Forgets announcements.

@@ -46,9 +46,9 @@ package final class SQLiteAccountStore: AccountStore {
   }
 
   /// The announcements that wait.
-  package func announcements(
+  package func waitingAnnouncements(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
+  ) async throws(AccountStoreError) -> WaitingAnnouncements {
     try await keeper.run { file throws(AccountStoreError) in
       try file.announcements(of: consumer, partition: partition, limit: limit)
     }

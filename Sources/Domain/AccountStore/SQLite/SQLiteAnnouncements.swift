@@ -21,8 +21,8 @@ final class SQLiteAnnouncements {
       "INSERT INTO announcement (number, consumer, partition, topic, record) VALUES (?, ?, ?, ?, ?)")
     reading = try database.prepare(
       """
-      SELECT number, consumer, partition, topic, record FROM announcement WHERE consumer = ? AND partition = ?
-      ORDER BY number LIMIT ?
+      SELECT number, consumer, partition, topic, record FROM announcement
+      WHERE consumer = ? AND partition = ? AND number > ? ORDER BY number LIMIT ?
       """)
     readingAll = try database.prepare(
       """
@@ -54,17 +54,22 @@ final class SQLiteAnnouncements {
   /// The oldest ones of a consumer and partition.
   func read(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) throws(AccountStoreError) -> [NumberedAnnouncement] {
-    let rows = try AccountStoreError.translating { () throws(SQLiteError) in
-      var rows: [SealedAnnouncement] = []
-      try reading.forEach(consumer.text, Int64(partition), Int64(limit)) { row throws(SQLiteError) in
-        rows.append(try SealedAnnouncement(reading: row))
+  ) throws(AccountStoreError) -> WaitingAnnouncements {
+    var waiting = WaitingAnnouncements()
+    var last = Int64.min
+    while true {
+      let most = limit - waiting.readable.count
+      let rows = try AccountStoreError.translating { () throws(SQLiteError) in
+        var rows: [SealedAnnouncement] = []
+        try reading.forEach(consumer.text, Int64(partition), last, Int64(most)) { row throws(SQLiteError) in
+          rows.append(try SealedAnnouncement(reading: row))
+        }
+        return rows
       }
-      return rows
+      for row in rows { try waiting.add(row, opening: open) }
+      guard rows.count == most, waiting.readable.count < limit, let end = rows.last?.number else { return waiting }
+      last = end
     }
-    var announcements: [NumberedAnnouncement] = []
-    for row in rows { announcements.append(NumberedAnnouncement(number: row.number, announcement: try open(row))) }
-    return announcements
   }
 
   /// Those of all consumers behind a number.

@@ -142,7 +142,7 @@ final class SQLiteStoreFile {
   /// The announcements that wait.
   func announcements(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) throws(AccountStoreError) -> [NumberedAnnouncement] {
+  ) throws(AccountStoreError) -> WaitingAnnouncements {
     try announcements.read(of: consumer, partition: partition, limit: limit)
   }
 
