@@ -37,7 +37,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String]
 
 /// What reads bytes from outside.
 let fuzzed: [Target.Dependency] = [
-  "AccountEvents", "AccountServices", "AppleID", "Configuration", "Cryptography", "HTTPClient", "HTTPServer", "JSON",
+  "AccountEvents", "AccountServices", "AccountStore", "AppleID", "Configuration", "Cryptography", "HTTPClient",
+  "HTTPServer", "JSON",
+  "Kafka",
 ]
 
 let package = Package(

@@ -2,8 +2,10 @@ import AccountEvents
 import AppleID
 import Cryptography
 import JSON
+import Kafka
 
 @testable import AccountServices
+@testable import AccountStore
 
 extension Subject {
   /// What is read from a record's value, or from the headers of one in the spool, is written as it is read again.
@@ -19,9 +21,48 @@ extension Subject {
       let modulus = Base64URL.decode(key.modulus)
       try promise("its modulus is a number in its only spelling", modulus.map { Base64URL.encode($0) } == key.modulus)
     }
+    if let outcome = taken({ () throws(EventDecodingError) in try AccountOutcome(decoding: bytes) }) {
+      let record = EventRecord(outcome)
+      try promise("an outcome is read as it was written", try AccountOutcome(decoding: record.value) == outcome)
+    }
+    if let relay = taken({ () throws(EventDecodingError) in try RelayRecord(decoding: bytes) }) {
+      try promise(
+        "a relay state is read as it was written", try RelayRecord(decoding: EventRecord(relay).value) == relay)
+    }
     if let headers = [EventRecord.Header](packed: bytes) {
       try promise("what lies in the spool is read as it was written", headers.packed == bytes)
+      try checkDeadLetter(headers)
+      if let said = Announcement(packed: bytes, topic: .outcomes) {
+        try promise(
+          "what is to be said is read as it was written", Announcement(packed: said.packed, topic: .outcomes) == said)
+      }
     }
+  }
+
+  /// Whatever headers a record on the topic of dead letters has, it is a letter that waits, or a note; and the note of what
+  /// was done takes the letter's place.
+  private static func checkDeadLetter(_ headers: [EventRecord.Header]) throws {
+    let headers = headers.map { KafkaHeader($0.name, $0.value) }
+    func record(_ key: [UInt8]?, _ value: [UInt8]?, _ headers: [KafkaHeader], at offset: Int64) -> ConsumedRecord {
+      ConsumedRecord(
+        topic: "apple.account-events.data-eraser.dead-letters.v1",
+        position: KafkaPosition(partition: 0, offset: offset),
+        key: key, value: value, headers: headers, timestamp: nil)
+    }
+    var letters = DeadLetters(of: "data-eraser")
+    letters.read(record(Array("apple.account-events.v1/3/17".utf8), [], headers, at: 0))
+    guard let letter = letters.letters.first else { return }
+    let (chosen, overtaken, unknown) = letters.select([letter.place])
+    try promise("the one that waits can be chosen", chosen.count == 1 && overtaken == nil && unknown.isEmpty)
+    for text in letter.facts.values {
+      let shown = String(printable: text)
+      try promise(
+        "nothing of it commands a terminal", shown.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0 != "\u{7f}" })
+    }
+    guard let time = Timestamp(seconds: 1_800_000_000) else { return }
+    let note = letters.mark(letter, .discarded(reason: "any"), by: "any", at: time)
+    letters.read(record(note.key, note.value, note.headers, at: 1))
+    try promise("what was discarded waits no more", letters.letters.isEmpty)
   }
 
   /// A set of keys is refused whole, or every key of it is fit; and it can take its own place.

@@ -15,8 +15,10 @@ enum Subject: String, CaseIterable, Sendable {
   case keys
   /// What Apple's token endpoint answers.
   case tokens
-  /// The values of records on our topics, and the headers of those in the spool.
+  /// The values of records on our topics, the headers of those in the spool, and dead letters.
   case records
+  /// What mailers ask, and what services answer that are told to erase.
+  case requests
   /// The configuration file.
   case settings
 
@@ -30,6 +32,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .keys: try Self.checkKeys(bytes)
     case .tokens: try Self.checkTokens(bytes)
     case .records: try Self.checkRecords(bytes)
+    case .requests: try Self.checkRequests(bytes)
     case .settings: try Self.checkSettings(bytes)
     }
   }
