@@ -26,6 +26,35 @@ import Testing
     #expect(await producer.close(within: .seconds(120)) == 0)
   }
 
+  @Test func whoeverSeeksWhileLibrdkafkaStillAsksWhereToBeginGetsThere() async throws {
+    let embedded = try EmbeddedCluster(brokers: 1)
+    try embedded.createTopic("topic", partitions: 1)
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
+    let producer = try Producer(configuration, deadline: .seconds(60), log: { _ in })
+    for number in 0..<10 {
+      _ = try await producer.send(KafkaRecord(topic: "topic", key: nil, value: Array("\(number)".utf8)))
+    }
+    _ = await producer.close(within: .zero)
+    // The answer to where the topic begins comes after the seek.
+    embedded.setDelay(.milliseconds(300))
+    let partition = TopicPartition("topic", 0)
+    for place in [7, 3] as [Int64] {
+      let consumer = try Consumer(
+        configuration,
+        group: GroupMembership(ConsumerGroup("seeks-\(place)"), instance: nil, handover: .seconds(60)), log: { _ in })
+      try consumer.subscribe(to: ["topic"])
+      #expect(try await consumer.nextEvent(upTo: 1) == .assigned([partition]))
+      try await consumer.seek(to: [partition: place], within: .seconds(60))
+      var offsets: [Int64] = []
+      while offsets.count < 3 {
+        guard case .records(let records) = try await consumer.nextEvent(upTo: 3) else { break }
+        offsets += records.map(\.position.offset)
+      }
+      #expect(Array(offsets.prefix(3)) == Array(place..<place + 3))
+      await consumer.close()
+    }
+  }
+
   @Test func saysHowManyWereNotAcknowledged() async throws {
     let configuration = try KafkaConfiguration(properties: [
       ("bootstrap.servers", Self.nowhere), ("queue.buffering.max.messages", "3"),

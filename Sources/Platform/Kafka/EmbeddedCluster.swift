@@ -60,6 +60,11 @@ import EventLoop
     unsafe rd_kafka_mock_topic_set_error(handles.cluster, name, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
   }
 
+  /// Makes all brokers take so long for an answer.
+  public func setDelay(_ delay: Duration) {
+    unsafe rd_kafka_mock_broker_set_rtt(handles.cluster, -1, delay.forLibrdkafka)
+  }
+
   /// Makes all brokers hang up and refuse connections, or take them again.
   public func setReachable(_ isReachable: Bool) {
     if isReachable {
