@@ -38,11 +38,11 @@ test: ## run every test; the summary comes last
 test-long: export EFFORT ?= 20
 test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
 
-# NOTIFICATIONS, RATE (a second), SEED and FAULTS can be chosen: see docs/reliability.md.
+# NOTIFICATIONS, RATE (a second), EVENTS, EVENT_RATE, SEED and FAULTS can be chosen: see docs/reliability.md.
 reliability: export NOTIFICATIONS ?= 1000000
 reliability: export INGRESS = $(CURDIR)/.build/release/siwa-ingress
 reliability: export SWIFT_BACKTRACE := enable=no
-reliability: ## run the long trials alone: brokers, network, clock, disk and the ingress break under load; half an hour
+reliability: ## run the long trials alone: brokers, network, clock, disks, databases and programs break under load; 45 minutes
 	@.ci/packages build test
 	$(release) --product siwa-ingress
 	swift test --disable-xctest $(swift_options) --filter LongReliabilityTests

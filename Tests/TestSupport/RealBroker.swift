@@ -1,6 +1,7 @@
 import EventLoop
 import Foundation
 import Glibc
+import Synchronization
 public import Testing
 
 /// A broker of Apache Kafka that runs for the tests, and never outlives them.
@@ -26,7 +27,7 @@ public final class RealBroker: Sendable {
 
   /// Where it listens, for the property `bootstrap.servers`.
   public let bootstrapServers: String
-  private let identifier: pid_t
+  private let process: Mutex<(identifier: pid_t, starts: Int)>
   /// The broker ends when its launcher's input does: when nobody holds this any more, so also when this process dies.
   private let launcher: RunningProgram
 
@@ -43,11 +44,23 @@ public final class RealBroker: Sendable {
     let words = try await launcher.outputLine(with: " ").split { $0 == " " }
     guard words.count == 2, let port = UInt16(words[0]), let identifier = pid_t(words[1]) else { throw NotStarted() }
     bootstrapServers = "127.0.0.1:\(port)"
-    self.identifier = identifier
+    process = Mutex((identifier, 1))
   }
+
+  private var identifier: pid_t { process.withLock { $0.identifier } }
 
   /// Kills the broker as a power cut would.
   public func kill() { Glibc.kill(identifier, SIGKILL) }
+
+  /// Starts it again after `kill`, at the same address and with what it had, and waits until it takes clients.
+  @Loop
+  public func start() async throws {
+    let starts = process.withLock { $0.starts } + 1
+    try launcher.write("start\n")
+    let words = try await launcher.outputLine(with: "start \(starts) ").split { $0 == " " }
+    guard words.count == 3, let identifier = pid_t(words[2]) else { throw NotStarted() }
+    process.withLock { $0 = (identifier, starts) }
+  }
 
   /// Stops the broker where it stands, connections open, until `thaw`. Returns once none of its threads runs.
   public func freeze() throws {

@@ -75,7 +75,7 @@ import Testing
       }
       let ignorant = try await stage.start(.dataEraser)
       let progress = try GroupProgress(stage.broker.bootstrapServers)
-      try await until(every: .milliseconds(100)) { try await progress.open(of: .dataEraser) == 0 }
+      try await until(every: .milliseconds(100)) { try await progress.isDone(.dataEraser) }
       #expect(try await ignorant.end() == .exit(0))
       #expect(try stage.shop.customers() == [person.subject])
 
@@ -90,8 +90,8 @@ import Testing
       #expect(retry.end == .exit(0) && retry.output.split(separator: "\n").count == 2, "\(retry)")
       try await until(every: .milliseconds(100)) {
         let isRead = try await progress.ends(of: [.retries(of: .dataEraser)]).values.reduce(0, +) == 2
-        let open = try await progress.open(of: .dataEraser)
-        return isRead && open == 0
+        let isDone = try await progress.isDone(.dataEraser)
+        return isRead && isDone
       }
       #expect(try stage.shop.customers().isEmpty)
       #expect(try await stage.siwa("dead-letters", "list", "--consumer", "data-eraser").output == "None waits.\n")

@@ -42,6 +42,13 @@ final class GroupProgress {
     return ends.reduce(0) { $0 + $1.value - (committed[$1.key] ?? 0) }
   }
 
+  /// Whether the group has committed all that is on its topics; false too while the broker does not know.
+  func isDone(_ consumer: ConsumerName) async throws -> Bool {
+    do { return try await open(of: consumer) == 0 } catch let error as KafkaError where error.isRetriable {
+      return false
+    }
+  }
+
   /// Sets a group without members back to the beginnings of its topics, as if it had read nothing.
   func empty(_ consumer: ConsumerName) async throws {
     let partitions = try await ends(of: [.accountEvents, .retries(of: consumer)]).keys

@@ -1,0 +1,167 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleSimulator
+import Cryptography
+import EventLoop
+import Foundation
+import HTTPClient
+import HTTPServer
+import Kafka
+import TestSupport
+import Testing
+
+/// Events that stream in, two members of each consumer's group, Apple, and all that breaks between them; then the word of
+/// the checker on what came of each event, and the whole topic once more.
+@Loop
+final class ConsumerTrial {
+  /// How much there is to do, and what breaks meanwhile.
+  struct Plan {
+    var people: Int
+    /// How many events at least: they go on until all has come and gone that breaks.
+    var events: Int
+    /// How many events a second.
+    var rate: Int
+    var isPostgreSQL: Bool
+    /// What breaks, each once in random order, and again until all is sent if `repeats`.
+    var disruptions: [ConsumerDisruption]
+    var repeats = false
+    /// How long a disruption lasts, in seconds.
+    var lasting: ClosedRange<Double>
+  }
+
+  let plan: Plan
+  let stage: ConsumerStage
+  let apple: SimulatedApple
+  let stream: EventStream
+  let members: [BreakableMember]
+  let faults: PreloadedFaults?
+  let database: PostgreSQLServer?
+  let progress: GroupProgress
+  var random: SeededRandom
+  /// How often each disruption was there.
+  private(set) var disrupted: [ConsumerDisruption: Int] = [:]
+  /// From the last disruption, or the last event, until all was done.
+  private(set) var settling = Duration.zero
+  private let begun = MonotonicTime.now
+
+  /// Runs a trial to its end, and returns what came of it.
+  static func run(_ plan: Plan) async throws -> ConsumerOutcome {
+    let (files, broker) = (TemporaryDirectory(), try await RealBroker())
+    let (apple, server, side) = try makeApple(in: files)
+    let database = plan.isPostgreSQL ? try await PostgreSQLServer() : nil
+    let form = ConsumerStage.Form(
+      postgreSQL: try await database?.makeDatabase(), session: .seconds(6), partitions: 6)
+    var outcome: ConsumerOutcome?
+    try await withThrowingTaskGroup { group in
+      group.addTask(executorPreference: Loop.executor) { await server.run() }
+      defer { group.cancelAll() }
+      try await ConsumerStage.run(broker, side, in: files, form) { stage in
+        let trial = try await ConsumerTrial(plan, stage, apple, database)
+        let result: Result<ConsumerOutcome, any Error>
+        do { result = .success(try await trial.run()) } catch { result = .failure(error) }
+        broker.thaw()
+        trial.stream.stop()
+        outcome = try result.get()
+      }
+    }
+    return try #require(outcome)
+  }
+
+  private static func makeApple(
+    in files: TemporaryDirectory
+  ) throws -> (SimulatedApple, SimulatedAppleServer, AppleSide) {
+    let made = try SelfSignedCertificate(
+      for: ["127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 86_400)
+    let certificate = files.write("certificate.pem", made.certificatePEM)
+    let key = files.write("key.pem", made.privateKeyPEM)
+    let apple = SimulatedApple(
+      ring: Stage.ring, issuer: AppleNotification.appleIssuer, trustAnchors: .systemAnd(file: certificate),
+      clock: { .now })
+    // What is asked of it takes a while, so that some of it is cut short.
+    apple.revocationsDelay = .milliseconds(20)
+    let server = try SimulatedAppleServer(
+      apple, port: 0, tls: TLSServerConfiguration(certificateFile: certificate, privateKeyFile: key))
+    let side = AppleSide(
+      origin: "https://\(server.address)", certificate: certificate, privateKey: key,
+      key: try apple.enroll(team: AppleSide.team, clients: [AppleSide.app]))
+    return (apple, server, side)
+  }
+
+  private init(
+    _ plan: Plan, _ stage: ConsumerStage, _ apple: SimulatedApple, _ database: PostgreSQLServer?
+  ) async throws {
+    (self.plan, self.stage, self.apple, self.database) = (plan, stage, apple, database)
+    random = SeededRandom()
+    stream = EventStream(people: plan.people, random)
+    faults =
+      plan.isPostgreSQL ? nil : try await PreloadedFaults(files: stage.files, folder: stage.files.path + "/store")
+    progress = try GroupProgress(stage.broker.bootstrapServers)
+    let environment = faults?.environment ?? [:]
+    members = TopicPlan.consumers.flatMap { consumer in
+      (0..<2).map { _ in BreakableMember(of: consumer, on: stage, environment) }
+    }
+  }
+
+  private func run() async throws -> ConsumerOutcome {
+    tell("seed \(random.seed), at least \(plan.events) events of \(plan.people) people, \(plan.rate) a second")
+    try stage.shop.welcome(stream.people)
+    for person in stream.people where hasToken(person) {
+      try await stage.signIn(
+        person, code: try apple.signIn(person, to: AppleSide.app), at: stream.beginning - .seconds(86_400))
+    }
+    try await start(members)
+    try stream.send(rate: plan.rate, atLeast: plan.events, to: stage.broker.bootstrapServers)
+    var schedule: [ConsumerDisruption] = plan.disruptions.shuffled(using: &random)
+    while let disruption = schedule.popLast() {
+      try await pass()
+      tell("\(disruption.rawValue); \(stream.events.count) sent")
+      try await disrupt(disruption)
+      disrupted[disruption, default: 0] += 1
+      for member in members where member.running?.program.hasEnded != false {
+        Issue.record("\(member.consumer) ended by itself: \(member.running?.program.errors.suffix(2000) ?? "")")
+      }
+      if schedule.isEmpty, plan.repeats, stream.events.count < plan.events / 100 * 97 {
+        schedule = plan.disruptions.shuffled(using: &random)
+      }
+    }
+    try await stream.end()
+    #expect(stream.acknowledged == stream.events.count && stream.refused == 0)
+    let start = MonotonicTime.now
+    try await untilAllIsDone()
+    settling = .now - start
+    for member in members { #expect(try await member.end() == .exit(0), "\(member.consumer)") }
+    tell("all is done; \(apple.revocationsAsked) revocations")
+    let verdict = try await check()
+    tell("all was checked")
+    try await readEverythingAgain()
+    await progress.close()
+    tell("all was read again")
+    return ConsumerOutcome(self, verdict)
+  }
+
+  /// Every other person has a token.
+  func hasToken(_ person: Person) -> Bool { (stream.people.firstIndex(of: person) ?? 1).isMultiple(of: 2) }
+
+  /// Waits until the groups have committed all that is on the topic.
+  func untilAllIsDone() async throws {
+    for consumer in TopicPlan.consumers {
+      do {
+        try await until(within: .seconds(240), every: .milliseconds(100)) { try await progress.isDone(consumer) }
+      } catch is CancellationError {
+        let logs = members.filter { $0.consumer == consumer }.map { $0.running?.program.errors.suffix(3000) ?? "-" }
+        Issue.record("seed \(random.seed): \(consumer) has not done everything: \(logs.joined(separator: "\n---\n"))")
+        throw CancellationError()
+      }
+    }
+  }
+
+  /// Lets time pass, as long as a disruption lasts.
+  func pass() async throws { try await Loop.sleep(for: .seconds(Double.random(in: plan.lasting, using: &random))) }
+
+  /// Says how it goes, at once, where somebody waits for it.
+  func tell(_ line: String) {
+    guard LongTrial.isAsked else { return }
+    FileHandle.standardOutput.write(Data("\(Trial.seconds(.now - begun)) s: \(line)\n".utf8))
+  }
+}
