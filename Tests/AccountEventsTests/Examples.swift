@@ -82,7 +82,7 @@ enum Examples {
       ("signing-key", EventRecord(signingKey)),
       ("account-erased", EventRecord(erased)),
       ("email-relay", EventRecord(relay(.disabled, to: address))),
-      ("email-relay-without-address", EventRecord(relay(.consentRevoked, to: nil))),
+      ("email-relay-without-address", EventRecord(relay(.enabled, to: nil))),
       ("sessions-ended", EventRecord(outcome(.sessionsEnded, of: .consentRevoked))),
     ]
 }

@@ -8,7 +8,7 @@ import Testing
 
   @Test(arguments: [
     ("email-relay", Examples.relay(.disabled, to: Examples.address)),
-    ("email-relay-without-address", Examples.relay(.consentRevoked, to: nil)),
+    ("email-relay-without-address", Examples.relay(.enabled, to: nil)),
   ])
   func readsItsGoldenRecord(_ name: String, _ record: RelayRecord) throws {
     let golden = try Repository.bytes("Tests/AccountEventsTests/Golden/\(name).record")

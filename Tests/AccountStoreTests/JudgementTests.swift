@@ -119,7 +119,7 @@ import Testing
       (times: [10, 20, 30, 40, 50], end: .unknown), (times: [30, 30, 30, 30, 30], end: .unknown),
       (times: [50, 40, 30, 20, 10], end: .known(Sample.enabled(50))),
       (times: [10, 30, 20, 30, 10], end: .known(Sample.disabled(30))),
-      (times: [30, 30, 30, 30, 20], end: .known(Self.consentRevoked(30))),
+      (times: [30, 30, 30, 30, 20], end: .known(Self.withoutAddress(30))),
     ] as [(times: [Int64], end: RelayKnowledge)])
   func everyOrderOfArrivalEndsAlike(
     _ implementation: Implementation, _ example: (times: [Int64], end: RelayKnowledge)
@@ -128,7 +128,7 @@ import Testing
     // As the consumer of relay states weighs them: the last counts, and of the same moment what takes more away.
     let kinds: [(tie: Int, change: (Int64) -> StoreChange)] = [
       (0, { .setRelay(Sample.enabled($0)) }), (1, { .setRelay(Sample.disabled($0)) }),
-      (2, { .setRelay(Self.consentRevoked($0)) }),
+      (2, { .setRelay(Self.withoutAddress($0)) }),
       (0, { .setRelay(Sample.enabled($0)) }), (3, { _ in .removeRelay }),
     ]
     try await PreparedStore.with(implementation) { store throws in
@@ -152,8 +152,8 @@ import Testing
     }
   }
 
-  private nonisolated static func consentRevoked(_ seconds: Int64) -> RelayState {
-    RelayState(status: .consentRevoked, address: nil, isPrivate: false, since: Sample.time(seconds))
+  private nonisolated static func withoutAddress(_ seconds: Int64) -> RelayState {
+    RelayState(status: .disabled, address: nil, isPrivate: false, since: Sample.time(seconds))
   }
 
   private func permutations(of items: [Int]) -> [[Int]] {

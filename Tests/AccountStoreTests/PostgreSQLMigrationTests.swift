@@ -15,7 +15,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "318b5684a7ca5adbc2541eb446d477cf7e5ea085bfabfc219d12a4e15a1c2a41"
+        "0e1302892ccb4c811102c0718004bd71824c7cf3018d81dd28dde7445006785e"
       ])
   }
 

@@ -16,7 +16,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       SQLiteMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "93358e4836a24491e29c1f2fe86cbc81ee8e964f6c8a5fc8020c7e2d83bc24af",
+        "71db5e816b3fefcecdf48f9782c40f502e930a713d155d6b0478f2ddc788e484",
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
       ])
   }

@@ -6,8 +6,6 @@ public struct RelayState: Sendable, Hashable {
     case enabled
     /// The person has switched forwarding off.
     case disabled
-    /// The person has withdrawn consent.
-    case consentRevoked = "consent-revoked"
   }
 
   /// What Apple said.

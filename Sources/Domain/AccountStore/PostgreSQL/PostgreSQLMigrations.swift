@@ -59,7 +59,7 @@ enum PostgreSQLMigrations {
 
     CREATE TABLE siwa.relay (
       hash bytea PRIMARY KEY REFERENCES siwa.account ON DELETE CASCADE,
-      status text NOT NULL CHECK (status IN ('enabled', 'disabled', 'consent-revoked')),
+      status text NOT NULL CHECK (status IN ('enabled', 'disabled')),
       since bigint NOT NULL,
       is_private boolean NOT NULL,
       address bytea

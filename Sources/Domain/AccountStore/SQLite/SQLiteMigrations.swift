@@ -62,7 +62,7 @@ enum SQLiteMigrations {
 
     CREATE TABLE relay (
       hash BLOB NOT NULL PRIMARY KEY REFERENCES account ON DELETE CASCADE,
-      status TEXT NOT NULL CHECK (status IN ('enabled', 'disabled', 'consent-revoked')),
+      status TEXT NOT NULL CHECK (status IN ('enabled', 'disabled')),
       since INTEGER NOT NULL,
       is_private INTEGER NOT NULL CHECK (is_private IN (0, 1)),
       address BLOB

@@ -1,0 +1,41 @@
+import AccountEvents
+import EventLoop
+import PostgreSQL
+
+extension PostgreSQLAccountStore {
+  /// The steps of an erasure.
+  func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
+    try await database.read { connection in try await PostgreSQLErasures.steps(of: event, with: connection) }
+  }
+
+  /// Records a step of an erasure.
+  func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
+    let hash = hash(of: event.account)
+    try await database.write { connection in
+      try await PostgreSQLErasures.record(step, of: event.id, hash, with: connection)
+    }
+  }
+
+  /// What is open of erasures.
+  func openErasures(
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [OpenErasure] {
+    try await database.read { connection in
+      try await PostgreSQLErasures.open(by: consumer, after: place, limit: limit, with: connection)
+    }
+  }
+
+  /// How many erasures have failed and are not done.
+  func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
+    try await database.read { connection in
+      try await PostgreSQLErasures.countOfIncomplete(by: consumer, with: connection)
+    }
+  }
+
+  /// Closes what is open of an erasure.
+  func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
+    try await database.write { connection in
+      try await PostgreSQLErasures.discard(event, at: time, with: connection)
+    }
+  }
+}
