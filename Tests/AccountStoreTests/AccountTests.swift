@@ -12,11 +12,12 @@ import Testing
     try await PreparedStore.with(implementation) { store throws in
       let account = Sample.account()
       #expect(try await store.tokens(of: account) == [])
-      try await store.recordSignIn(account, at: Sample.time(20), tokens: [Sample.token(2), Sample.token(3, .access)])
-      try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
+      _ = try await store.recordSignIn(
+        account, at: Sample.time(20), tokens: [Sample.token(2), Sample.token(3, .access)])
+      _ = try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
       // Whoever does not know whether it has happened does it again.
-      try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
-      try await store.recordSignIn(Sample.account(2), at: Sample.time(1), tokens: [Sample.token(1)])
+      _ = try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
+      _ = try await store.recordSignIn(Sample.account(2), at: Sample.time(1), tokens: [Sample.token(1)])
       let kept = [
         StoredToken(Sample.token(1), issuedAt: Sample.time(10)),
         StoredToken(Sample.token(2), issuedAt: Sample.time(20)),
@@ -41,9 +42,10 @@ import Testing
       func deletion(_ id: String, at seconds: Int64, by consumer: ConsumerName) -> Settlement {
         Sample.event(id, at: seconds, severity: 3, yieldsTo: [.signIn])
           .settled(
-            by: consumer, consumer == Sample.eraser ? .eraseAccount(isFinal: true) : .endTokens(issuedUpTo: now))
+            by: consumer,
+            consumer == Sample.eraser ? .eraseAccount(isFinal: true) : .endTokens(issuedUpTo: Sample.time(seconds)))
       }
-      try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
+      _ = try await store.recordSignIn(account, at: Sample.time(10), tokens: [Sample.token(1)])
       #expect(
         try await store.settle(
           [deletion("a", at: 20, by: Sample.revoker), deletion("a", at: 20, by: Sample.eraser)], at: now)
@@ -51,7 +53,7 @@ import Testing
       #expect(try await store.tokens(of: account) == [])
       #expect(try await store.relayStates(of: [account]) == [.erased(since: Sample.time(20))])
 
-      try await store.recordSignIn(account, at: Sample.time(30), tokens: [Sample.token(2)])
+      _ = try await store.recordSignIn(account, at: Sample.time(30), tokens: [Sample.token(2)])
       #expect(try await store.relayStates(of: [account]) == [.unknown])
       #expect(
         try await store.settle(
@@ -77,12 +79,66 @@ import Testing
     }
   }
 
+  /// A sign-in that becomes known late, after what has made it void.
+  @Test(arguments: Implementation.all)
+  func tokensThatWereOverBeforeTheyBecameKnownAreNotKept(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let (account, tokens) = (Sample.account(), [Sample.token(1), Sample.token(2, .access)])
+      let ended = Sample.event("a", at: 20).settled(by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(20)))
+      #expect(try await store.settle([ended], at: now) == [.applied(announcements: [])])
+      for seconds in [19, 20] as [Int64] {
+        #expect(try await store.recordSignIn(account, at: Sample.time(seconds), tokens: tokens) == tokens)
+        #expect(try await store.tokens(of: account) == [])
+      }
+      #expect(try await store.recordSignIn(account, at: Sample.time(21), tokens: tokens) == [])
+      #expect(try await store.tokens(of: account).count == 2)
+      // The older of two ends does not take back the later one.
+      let older = Sample.event("b", at: 10).settled(by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(10)))
+      _ = try await store.settle([older], at: now)
+      #expect(
+        try await store.recordSignIn(account, at: Sample.time(15), tokens: [Sample.token(3)]) == [Sample.token(3)])
+
+      // Who was erased begins anew with a sign-in after it; of one before it nothing is kept, the account neither.
+      let erasure = Sample.event("c", at: 30).settled(by: Sample.eraser, .eraseAccount(isFinal: false))
+      _ = try await store.settle([erasure], at: now)
+      for seconds in [25, 30] as [Int64] {
+        #expect(try await store.recordSignIn(account, at: Sample.time(seconds), tokens: tokens) == tokens)
+        #expect(try await store.relayStates(of: [account]) == [.erased(since: Sample.time(30))])
+      }
+      #expect(try await store.recordSignIn(account, at: Sample.time(31), tokens: tokens) == [])
+      #expect(try await store.tokens(of: account).count == 2)
+      #expect(try await store.recordSignIn(Sample.account(2), at: Sample.time(1), tokens: tokens) == [], "another's")
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func tokensAreEndedOfSomeAppsAlone(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      let apps = ["com.example.one", "com.example.two", "com.example.three"].map { Sample.valid(ClientID($0)) }
+      let tokens = apps.map { NewToken(kind: .refresh, client: $0, value: Sample.valid(SecretToken("token-of-\($0)"))) }
+      #expect(try await store.recordSignIn(account, at: Sample.time(10), tokens: tokens) == [])
+      let some = StoreChange.endTokens(issuedUpTo: Sample.time(20), of: [apps[0], apps[2]])
+      _ = try await store.settle([Sample.event("a", at: 20).settled(by: Sample.revoker, some)], at: now)
+      #expect(try await store.tokens(of: account).map(\.token) == [tokens[1]])
+      #expect(try await store.recordSignIn(account, at: Sample.time(15), tokens: tokens) == [tokens[0], tokens[2]])
+      #expect(try await store.tokens(of: account) == [StoredToken(tokens[1], issuedAt: Sample.time(15))])
+      // In one transaction with the end of all.
+      let all = Sample.event("b", at: 30).settled(by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(30)))
+      let one = StoreChange.endTokens(issuedUpTo: Sample.time(40), of: [apps[0]])
+      _ = try await store.settle([all, Sample.event("c", at: 40).settled(by: Sample.revoker, one)], at: now)
+      #expect(try await store.tokens(of: account) == [])
+      #expect(try await store.recordSignIn(account, at: Sample.time(35), tokens: tokens) == [tokens[0]])
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func anErasureEndsAllThatWasKnown(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let (account, other) = (Sample.account(), Sample.account(2))
       for person in [account, other] {
-        try await store.recordSignIn(person, at: Sample.time(1), tokens: [Sample.token(1), Sample.token(2, .access)])
+        _ = try await store.recordSignIn(
+          person, at: Sample.time(1), tokens: [Sample.token(1), Sample.token(2, .access)])
       }
       _ = try await store.settle(
         [

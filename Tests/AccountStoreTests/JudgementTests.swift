@@ -75,9 +75,9 @@ import Testing
   @Test(arguments: Implementation.all)
   func aSignInAfterItMakesAnEventVoidThatYieldsToIt(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
-      try await store.recordSignIn(Sample.account(), at: Sample.time(10), tokens: [])
+      _ = try await store.recordSignIn(Sample.account(), at: Sample.time(10), tokens: [])
       // Older than what is known: it changes nothing.
-      try await store.recordSignIn(Sample.account(), at: Sample.time(5), tokens: [])
+      _ = try await store.recordSignIn(Sample.account(), at: Sample.time(5), tokens: [])
       let events = [
         Sample.event("9", at: 9, yieldsTo: [.signIn]), Sample.event("10", at: 10, yieldsTo: [.signIn]),
         Sample.event("11", at: 11, yieldsTo: [.signIn]), Sample.event("9e", at: 9, yieldsTo: [.erasure]),
@@ -104,7 +104,7 @@ import Testing
       let heedless = Sample.event("heedless", at: 9)
       #expect(try await store.standings(of: [heedless], for: Sample.relay) == [.open(attempts: 0)])
       // With the next sign-in what happens counts again, and what happened before it does not.
-      try await store.recordSignIn(Sample.account(), at: Sample.time(20), tokens: [])
+      _ = try await store.recordSignIn(Sample.account(), at: Sample.time(20), tokens: [])
       #expect(
         try await store.standings(of: events, for: Sample.relay) == [
           .superseded(.erased), .superseded(.erased), .open(attempts: 0), .open(attempts: 0),

@@ -12,7 +12,7 @@ import Testing
   func anOwnRevocationIsKnownUntilTheNextSignIn(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let account = Sample.account()
-      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token()])
+      _ = try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token()])
       #expect(try await store.ownRevocations(of: account) == [])
       let request = Sample.event("a", at: 2, severity: 2)
       let settlement = request.settled(
@@ -33,9 +33,9 @@ import Testing
       #expect(try await store.ownRevocations(of: account) == proven)
 
       // One that was known to be over already.
-      try await store.recordSignIn(account, at: Sample.time(2), tokens: [])
+      _ = try await store.recordSignIn(account, at: Sample.time(2), tokens: [])
       #expect(try await store.ownRevocations(of: account) == proven)
-      try await store.recordSignIn(account, at: Sample.time(4), tokens: [])
+      _ = try await store.recordSignIn(account, at: Sample.time(4), tokens: [])
       #expect(try await store.ownRevocations(of: account) == [])
     }
   }
@@ -44,7 +44,7 @@ import Testing
   func anOwnRevocationOutlivesTheErasureThatFollows(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let account = Sample.account()
-      try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token()])
+      _ = try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token()])
       let request = Sample.event("a", at: 2, severity: 2)
       _ = try await store.settle(
         [
@@ -55,7 +55,7 @@ import Testing
         try await store.ownRevocations(of: account) == [
           OwnRevocation(of: Sample.client, at: Sample.time(2), isProven: true)
         ])
-      try await store.recordSignIn(account, at: Sample.time(3), tokens: [])
+      _ = try await store.recordSignIn(account, at: Sample.time(3), tokens: [])
       #expect(try await store.ownRevocations(of: account) == [])
       // The sign-in is remembered beyond the next erasure, too.
       let deletion = Sample.event("b", at: 4, severity: 3)

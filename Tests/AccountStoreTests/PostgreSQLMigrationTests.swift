@@ -15,7 +15,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "0e1302892ccb4c811102c0718004bd71824c7cf3018d81dd28dde7445006785e"
+        "39647b8393f7c27b1fd37d469ca6ac238a6a295ce041065c798cd1f0ea2870da"
       ])
   }
 

@@ -25,7 +25,7 @@ import Testing
   @Test func aBackupIsOfOneMomentAndCanBeOpened() async throws {
     let store = try await rig.open()
     try await settle(0..<1000, in: store)
-    try await store.recordSignIn(Sample.account(1), at: Sample.time(1), tokens: [Sample.token()])
+    _ = try await store.recordSignIn(Sample.account(1), at: Sample.time(1), tokens: [Sample.token()])
     let path = rig.files.path + "/backup.sqlite"
     let seen = Mutex<[StoreProgress]>([])
     // Somebody writes all the while.

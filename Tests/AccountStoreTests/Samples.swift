@@ -76,7 +76,7 @@ extension AccountStore {
   func fill(_ accounts: ClosedRange<Int>, at now: Timestamp = Sample.time(10_000)) async throws {
     for number in accounts {
       let account = Sample.account(number)
-      try await recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
+      _ = try await recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
       let event = Sample.event("e\(number)", of: account, at: 2)
       let said = Announcement(
         topic: Topic(name: "apple.email-relay.v1"), key: account.key, value: Array(Sample.address(number).text.utf8),

@@ -30,7 +30,7 @@ import Testing
       let gone = Sample.event("b", at: 1)
       _ = try await store.settle([gone.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
       #expect(try await store.standings(of: [event], for: Sample.relay) == [.superseded(.erased)])
-      try await store.recordSignIn(Sample.account(), at: Sample.time(2), tokens: [])
+      _ = try await store.recordSignIn(Sample.account(), at: Sample.time(2), tokens: [])
       let void = Settlement(ofVoid: event, by: Sample.relay)
       #expect(try await store.settle([void, void], at: now) == [.open, .open])
       #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])

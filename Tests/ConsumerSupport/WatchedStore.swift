@@ -70,7 +70,7 @@ package final class WatchedStore: AccountStore {
 
   package func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) {
+  ) async throws(AccountStoreError) -> [NewToken] {
     try await watch(.recordSignIn) { () throws(AccountStoreError) in
       try await store.recordSignIn(account, at: time, tokens: tokens)
     }

@@ -44,9 +44,14 @@ package protocol AccountStore: AnyObject, Sendable {
   /// A person signed in: from now on, events that happened before `time` do not touch these tokens. Creates the account
   /// where there is none; an account that was erased before begins anew. A sign-in older than the one that is known
   /// changes nothing but adds its tokens.
+  ///
+  /// Returns the tokens that are not kept, because their authorization was over before they became known: nobody else
+  /// knows them, so whoever called has to revoke them at Apple. Those are all of a sign-in that is not younger than the
+  /// account's last erasure, of which nothing is kept at all; and each whose app's tokens were ended up to a moment that
+  /// is not before the sign-in.
   func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError)
+  ) async throws(AccountStoreError) -> [NewToken]
 
   /// The tokens that are held for the account, oldest first.
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken]

@@ -36,8 +36,9 @@ package enum StoreChange: Sendable, Hashable {
   case setRelay(RelayState)
   /// Nothing is known of mail to the account any more.
   case removeRelay
-  /// Its tokens issued up to this time are deleted.
-  case endTokens(issuedUpTo: Timestamp)
+  /// Its tokens issued up to this time are deleted, and not kept where they become known later: those of these apps; nil
+  /// is all of them.
+  case endTokens(issuedUpTo: Timestamp, of: Set<ClientID>? = nil)
   /// We have revoked an authorization at Apple ourselves, at the time of the event or before: the `consent-revoked` that
   /// follows is an echo.
   case noteOwnRevocation(of: ClientID, isProven: Bool)

@@ -123,9 +123,10 @@ final class RehearsedConsumers {
     else { throw DemoFailure.noToken }
     // What the simulated Apple tells next has happened some seconds ago, and must have happened after this.
     let time = Timestamp.now - .seconds(60)
-    try await store.recordSignIn(
+    let refused = try await store.recordSignIn(
       Account(team: team, subject: subject), at: time,
       tokens: [NewToken(kind: .refresh, client: client, value: token)])
+    guard refused.isEmpty else { throw DemoFailure.tokenNotKept }
     try shop.welcome(person, of: team)
   }
 
@@ -143,7 +144,12 @@ final class RehearsedConsumers {
 
 /// What cannot go wrong in a rehearsal, unless something is.
 enum DemoFailure: Error, CustomStringConvertible {
-  case noToken
+  case noToken, tokenNotKept
 
-  var description: String { "the simulated Apple gave no token for a code" }
+  var description: String {
+    switch self {
+    case .noToken: "the simulated Apple gave no token for a code"
+    case .tokenNotKept: "somebody signed in who had gone already"
+    }
+  }
 }

@@ -85,7 +85,7 @@ import Testing
     try await rig.send(try Happening("enabled", 1).event(), try Happening("deleted", 2).event())
     let account = AccountEvent.sample(1).account
     let time = try #require(Timestamp(seconds: 1_700_000_003))
-    try await rig.store.recordSignIn(account, at: time, tokens: [])
+    _ = try await rig.store.recordSignIn(account, at: time, tokens: [])
     try await rig.send(try Happening("enabled", 4).event())
     #expect(rig.cluster.appended(on: Topic.emailRelay.name).map { $0.value == nil } == [false, true, false])
     // Apple tells of the old deletion once more.

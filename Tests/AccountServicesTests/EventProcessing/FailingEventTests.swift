@@ -127,7 +127,7 @@ import Testing
     rig.store.before = { call throws(AccountStoreError) in if call == .settle { throw away } }
     try await rig.send(event)
     #expect(calls.events.isEmpty)
-    try await rig.store.recordSignIn(event.account, at: AccountEvent.sample(2).occurredAt, tokens: [])
+    _ = try await rig.store.recordSignIn(event.account, at: AccountEvent.sample(2).occurredAt, tokens: [])
     rig.store.before = { _ in }
     try await rig.advance(by: .seconds(5))
     await rig.drain()

@@ -153,7 +153,7 @@ final class ConsumerStage {
       try #require(AuthorizationCode(code)), redirectURI: nil, by: client)
     let granted: GrantedTokens? = if case .granted(let tokens) = grant { tokens } else { nil }
     let token = try #require(granted?.refreshToken)
-    try await store.recordSignIn(
+    _ = try await store.recordSignIn(
       try Self.account(person), at: time,
       tokens: [NewToken(kind: .refresh, client: client, value: try #require(SecretToken(token.text)))])
     return token

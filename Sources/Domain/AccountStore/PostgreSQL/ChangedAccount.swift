@@ -23,7 +23,7 @@ struct ChangedAccount {
   private(set) var isFenced = false
   private(set) var made: SealedAccount?
   private(set) var ownRevocations: [ClientID: OwnRevocation] = [:]
-  private(set) var endedTokens: Timestamp?
+  private(set) var endedAuthorizations: [String: Timestamp] = [:]
   private(set) var relay: Relay?
 
   /// An account as the database has it.
@@ -44,7 +44,10 @@ struct ChangedAccount {
       try keep(event.account)
       relay = .set(state)
     case .removeRelay: relay = .removed
-    case .endTokens(let issuedUpTo): endedTokens = max(endedTokens ?? issuedUpTo, issuedUpTo)
+    case .endTokens(let issuedUpTo, let clients):
+      for app in clients.map({ $0.map(\.text) }) ?? [EndedAuthorizations.everyApp] {
+        endedAuthorizations[app] = max(endedAuthorizations[app] ?? issuedUpTo, issuedUpTo)
+      }
     case .noteOwnRevocation(let client, let isProven):
       ownRevocations[client] = OwnRevocation(of: client, at: event.occurredAt, isProven: isProven)
     case .eraseAccount(let isFinal): erase(ErasureFence(at: event.occurredAt, isFinal: isFinal))
@@ -69,12 +72,13 @@ struct ChangedAccount {
     (self.cipher, made) = (cipher, row)
   }
 
-  /// With the row goes what belongs to it, and what earlier settlements would have changed of it. Own revocations stay.
+  /// With the row goes what belongs to it, and what earlier settlements would have changed of it. What was
+  /// ended stays so.
   private mutating func erase(_ fence: ErasureFence) {
     leave(fence)
     isDeleted = isDeleted || wrapped != nil
     (wrapped, cipher, made, accountSignedInAt) = (nil, nil, nil, nil)
-    (endedTokens, relay) = (nil, nil)
+    relay = nil
   }
 
   /// The fence alone.

@@ -151,9 +151,9 @@ final class PostgreSQLAccountStore: AccountStore {
   /// Adds a sign-in with its tokens; the same again changes nothing.
   func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) {
+  ) async throws(AccountStoreError) -> [NewToken] {
     let signIn = PostgreSQLSignIn(account: account, hash: hash(of: account), time: time, tokens: tokens)
-    try await database.write { [keys] connection in try await signIn.record(keys, with: connection) }
+    return try await database.write { [keys] connection in try await signIn.record(keys, with: connection) }
   }
 
   /// The account's tokens, opened.

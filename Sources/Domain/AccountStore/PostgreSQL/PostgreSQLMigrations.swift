@@ -93,6 +93,13 @@ enum PostgreSQLMigrations {
       signed_in_at bigint
     );
 
+    CREATE TABLE siwa.ended_authorization (
+      hash bytea NOT NULL CHECK (octet_length(hash) = 32),
+      client text NOT NULL,
+      issued_up_to bigint NOT NULL,
+      PRIMARY KEY (hash, client)
+    );
+
     CREATE TABLE siwa.attempt (
       consumer text NOT NULL,
       event_id text NOT NULL,

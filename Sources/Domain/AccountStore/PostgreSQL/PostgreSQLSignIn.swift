@@ -9,15 +9,25 @@ struct PostgreSQLSignIn {
   let time: Timestamp
   let tokens: [NewToken]
 
-  /// Records it in a transaction that does nothing else.
-  func record(_ keys: StoreKeys, with connection: Connection) async throws {
+  /// Records it in a transaction that does nothing else, and returns the tokens that are not kept.
+  func record(_ keys: StoreKeys, with connection: Connection) async throws -> [NewToken] {
     var reading = Batch.byKey
     reading.lock([hash])
     reading.append("SELECT data_key, master_key_id FROM siwa.account WHERE hash = $1", hash.bytes)
+    reading.append("SELECT at FROM siwa.erasure WHERE hash = $1", hash.bytes)
+    reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
     var wrapped: (key: [UInt8], masterKeyID: String)?
+    var ended = EndedAuthorizations()
     try await connection.run(reading) { execution, row throws(PostgreSQLError) in
-      if execution == 3 { wrapped = (try row.value(0), try row.value(1)) }
+      switch execution {
+      case 3: wrapped = (try row.value(0), try row.value(1))
+      case 4: ended.erasedAt = try row.time(0)
+      case 5: ended.endedAt[try row.value(0)] = try row.time(1)
+      default: break
+      }
     }
+    let over = ended.over(tokens, at: time)
+    if ended.isErased(at: time) { return over }
     var writing = Batch()
     let key: AES256GCM
     if let wrapped {
@@ -30,7 +40,7 @@ struct PostgreSQLSignIn {
     writing.append(
       "UPDATE siwa.account SET signed_in_at = greatest(signed_in_at, $2) WHERE hash = $1", hash.bytes,
       time.milliseconds)
-    for token in tokens {
+    for token in tokens where !over.contains(token) {
       writing.append(
         """
         INSERT INTO siwa.token (hash, fingerprint, kind, client, issued_at, value) VALUES ($1, $2, $3, $4, $5, $6)
@@ -40,5 +50,6 @@ struct PostgreSQLSignIn {
         time.milliseconds, try SealedToken.seal(token, of: hash, with: key))
     }
     _ = try await connection.run(writing)
+    return over
   }
 }

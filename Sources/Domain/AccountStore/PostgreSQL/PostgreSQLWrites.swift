@@ -46,13 +46,25 @@ enum PostgreSQLWrites {
         PostgreSQLArray(revoked.map(\.revocation.time.milliseconds)),
         PostgreSQLArray(revoked.map(\.revocation.isProven)))
     }
-    let ended = accounts.compactMap { account in account.endedTokens.map { (account.hash, $0) } }
+    let ended = accounts.flatMap { account in
+      account.endedAuthorizations.map { (hash: account.hash, client: $0.key, at: $0.value) }
+    }
     if !ended.isEmpty {
+      let (hashes, clients, times) = (
+        PostgreSQLArray(ended.map(\.hash.bytes)), PostgreSQLArray(ended.map(\.client)),
+        PostgreSQLArray(ended.map(\.at.milliseconds))
+      )
       batch.append(
         """
-        DELETE FROM siwa.token USING unnest($1, $2) AS ended (hash, at)
-        WHERE token.hash = ended.hash AND token.issued_at <= ended.at
-        """, PostgreSQLArray(ended.map(\.0.bytes)), PostgreSQLArray(ended.map(\.1.milliseconds)))
+        DELETE FROM siwa.token USING unnest($1, $2, $3) AS ended (hash, client, at)
+        WHERE token.hash = ended.hash AND token.issued_at <= ended.at AND ended.client IN ('', token.client)
+        """, hashes, clients, times)
+      batch.append(
+        """
+        INSERT INTO siwa.ended_authorization (hash, client, issued_up_to) SELECT * FROM unnest($1, $2, $3)
+        ON CONFLICT (hash, client) DO UPDATE
+          SET issued_up_to = greatest(ended_authorization.issued_up_to, excluded.issued_up_to)
+        """, hashes, clients, times)
     }
   }
 

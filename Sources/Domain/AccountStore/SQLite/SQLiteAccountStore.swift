@@ -63,9 +63,11 @@ package final class SQLiteAccountStore: AccountStore {
   /// Adds a sign-in with its tokens; the same again changes nothing.
   package func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) {
+  ) async throws(AccountStoreError) -> [NewToken] {
     let hash = hash(of: account)
-    try await keeper.run { file throws(AccountStoreError) in try file.recordSignIn(account, hash, at: time, tokens) }
+    return try await keeper.run { file throws(AccountStoreError) in
+      try file.recordSignIn(account, hash, at: time, tokens)
+    }
   }
 
   /// The account's tokens, opened.

@@ -11,6 +11,8 @@ final class SQLiteAccounts {
   private let tokenInsertion: Statement
   private let tokenReading: Statement
   private let tokenRemoval: Statement
+  private let ended: Statement
+  private let endedReading: Statement
   private let ownRevocation: Statement
   private let ownRevocationReading: Statement
   private let removal: Statement
@@ -32,7 +34,14 @@ final class SQLiteAccounts {
       """)
     tokenReading = try database.prepare(
       "SELECT kind, client, issued_at, value FROM token WHERE hash = ? ORDER BY issued_at, number")
-    tokenRemoval = try database.prepare("DELETE FROM token WHERE hash = ? AND issued_at <= ?")
+    tokenRemoval = try database.prepare(
+      "DELETE FROM token WHERE hash = ?1 AND issued_at <= ?3 AND (?2 = '' OR client = ?2)")
+    ended = try database.prepare(
+      """
+      INSERT INTO ended_authorization (hash, client, issued_up_to) VALUES (?, ?, ?)
+      ON CONFLICT DO UPDATE SET issued_up_to = max(issued_up_to, excluded.issued_up_to)
+      """)
+    endedReading = try database.prepare("SELECT client, issued_up_to FROM ended_authorization WHERE hash = ?")
     ownRevocation = try database.prepare(
       """
       INSERT INTO own_revocation (hash, client, at, is_proven) VALUES (?, ?, ?, ?)
@@ -77,15 +86,18 @@ final class SQLiteAccounts {
     return cipher
   }
 
-  /// Adds a sign-in with its tokens.
+  /// Adds a sign-in with its tokens, and returns those that are not kept.
   func recordSignIn(
     _ account: Account, _ hash: AccountHash, at time: Timestamp, _ tokens: [NewToken]
-  ) throws(AccountStoreError) {
+  ) throws(AccountStoreError) -> [NewToken] {
+    let ended = try AccountStoreError.translating { () throws(SQLiteError) in try endedAuthorizations(of: hash) }
+    let over = ended.over(tokens, at: time)
+    if ended.isErased(at: time) { return over }
     let key = try makeDataKey(of: account, hash)
     try AccountStoreError.translating { () throws(SQLiteError) in
       try signIn.run(hash.bytes, time.milliseconds)
     }
-    for token in tokens {
+    for token in tokens where !over.contains(token) {
       let value = try SealedToken.seal(token, of: hash, with: key)
       try AccountStoreError.translating { () throws(SQLiteError) in
         try tokenInsertion.run(
@@ -93,6 +105,16 @@ final class SQLiteAccounts {
           value)
       }
     }
+    return over
+  }
+
+  private func endedAuthorizations(of hash: AccountHash) throws(SQLiteError) -> EndedAuthorizations {
+    var found = EndedAuthorizations()
+    found.erasedAt = try fenceReading.first(hash.bytes) { row throws(SQLiteError) in try row.time(0) }
+    try endedReading.forEach(hash.bytes) { row throws(SQLiteError) in
+      found.endedAt[try row.value(0)] = try row.time(1)
+    }
+    return found
   }
 
   /// The account's tokens, oldest first.
@@ -111,9 +133,12 @@ final class SQLiteAccounts {
     return tokens
   }
 
-  /// Deletes tokens.
-  func endTokens(of hash: AccountHash, issuedUpTo time: Timestamp) throws(SQLiteError) {
-    try tokenRemoval.run(hash.bytes, time.milliseconds)
+  /// Deletes tokens: those of some apps, or of all.
+  func endTokens(of hash: AccountHash, issuedUpTo time: Timestamp, _ clients: Set<ClientID>?) throws(SQLiteError) {
+    for app in clients.map({ $0.map(\.text) }) ?? [EndedAuthorizations.everyApp] {
+      try tokenRemoval.run(hash.bytes, app, time.milliseconds)
+      try ended.run(hash.bytes, app, time.milliseconds)
+    }
   }
 
   /// Writes down that an authorization was revoked by ourselves.

@@ -96,6 +96,13 @@ enum SQLiteMigrations {
       signed_in_at INTEGER
     ) STRICT, WITHOUT ROWID;
 
+    CREATE TABLE ended_authorization (
+      hash BLOB NOT NULL CHECK (length(hash) = 32),
+      client TEXT NOT NULL,
+      issued_up_to INTEGER NOT NULL,
+      PRIMARY KEY (hash, client)
+    ) STRICT, WITHOUT ROWID;
+
     CREATE TABLE attempt (
       consumer TEXT NOT NULL,
       event_id TEXT NOT NULL,

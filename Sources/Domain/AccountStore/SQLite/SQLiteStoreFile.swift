@@ -116,7 +116,8 @@ final class SQLiteStoreFile {
       switch change {
       case .setRelay: break
       case .removeRelay: try relays.remove(hash)
-      case .endTokens(let issuedUpTo): try accounts.endTokens(of: hash, issuedUpTo: issuedUpTo)
+      case .endTokens(let issuedUpTo, let clients):
+        try accounts.endTokens(of: hash, issuedUpTo: issuedUpTo, clients)
       case .noteOwnRevocation(let client, let isProven):
         try accounts.note(OwnRevocation(of: client, at: event.occurredAt, isProven: isProven), hash)
       case .eraseAccount(let isFinal):
@@ -155,10 +156,10 @@ final class SQLiteStoreFile {
     }
   }
 
-  /// Adds a sign-in.
+  /// Adds a sign-in, and returns the tokens that are not kept.
   func recordSignIn(
     _ account: Account, _ hash: AccountHash, at time: Timestamp, _ tokens: [NewToken]
-  ) throws(AccountStoreError) {
+  ) throws(AccountStoreError) -> [NewToken] {
     try write { () throws(AccountStoreError) in try accounts.recordSignIn(account, hash, at: time, tokens) }
   }
 
