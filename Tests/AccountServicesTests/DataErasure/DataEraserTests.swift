@@ -15,6 +15,7 @@ import Testing
 
   /// An eraser over a new store, whose team has withdrawn consents erase from the search alone.
   private func withEraser(
+    groups: [TeamID: [Set<ClientID>]] = [:],
     _ body:
       @Loop (_ store: any AccountStore, _ process: @Loop (AccountEvent) async throws -> Decision, MetricsRegistry)
       async throws -> Void
@@ -33,7 +34,7 @@ import Testing
       Erasures(
         [("shop", shop), ("search", search), ("invoices", Retention(ground: "§ 147 AO", until: "2036-12-31"))],
         store: store, registry: registry, logger: CapturedLog().logger(), now: { .sample(1_800_000_000_000) }),
-      patience: .seconds(900), store: store, now: { .sample(1_800_000_000_000) })
+      groups: ConsentGroups(groups), patience: .seconds(900), store: store, now: { .sample(1_800_000_000_000) })
     do {
       try await body(store, { try await eraser.process(Delivery(event: $0, attempt: 1, reference: .of($0))) }, registry)
     } catch {
@@ -91,7 +92,7 @@ import Testing
       let event = AccountEvent.sample(1, .accountDeletionRequested)
       let token = NewToken(
         kind: .refresh, client: event.audience, value: try #require(SecretToken("r-a-token-that-still-lives")))
-      try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
+      _ = try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
       let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
       #expect(failure == .waiting("tokens-not-ended", for: .milliseconds(10)))
       #expect(shop.orders.isEmpty && search.orders.isEmpty)
@@ -101,6 +102,20 @@ import Testing
         changes: [.endTokens(issuedUpTo: event.occurredAt)], announcements: [])
       _ = try await store.settle([ended], at: event.occurredAt)
       #expect(try await process(event).changes == [.eraseAccount(isFinal: true)])
+    }
+  }
+
+  @Test func doesNotWaitForTokensOfAppsWithAConsentOfTheirOwn() async throws {
+    let event = AccountEvent.sample(1, .consentRevoked)
+    try await withEraser(groups: [event.team: [[event.audience]]]) { store, process, _ in
+      func keep(_ client: ClientID) async throws {
+        let token = NewToken(kind: .refresh, client: client, value: try #require(SecretToken("r-of-\(client)")))
+        _ = try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
+      }
+      try await keep(try #require(ClientID("com.example.web")))
+      #expect(try await process(event).outcome == "account-erased")
+      try await keep(event.audience)
+      _ = await #expect(throws: ConsumerFailure.self) { try await process(event) }
     }
   }
 
@@ -128,7 +143,7 @@ import Testing
       let event = AccountEvent.sample(1, .accountDelete)
       shop.failure = ErasureFailure(.notNow, "status 503")
       _ = await #expect(throws: ConsumerFailure.self) { try await process(event) }
-      try await store.recordSignIn(event.account, at: event.occurredAt + .seconds(60), tokens: [])
+      _ = try await store.recordSignIn(event.account, at: event.occurredAt + .seconds(60), tokens: [])
       shop.failure = nil
       let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
       #expect(failure == .waiting("superseded-newer-sign-in", for: .milliseconds(10)))

@@ -30,7 +30,8 @@ final class EraserRig {
       let policy = ErasureSettings.Policy(
         consentRevoked: ["search"], accountDelete: ["shop", "search", "account-store"])
       return DataEraser(
-        [team: policy], erasures, patience: .seconds(900), store: surroundings.store, now: surroundings.now
+        [team: policy], erasures, groups: ConsentGroups([:]), patience: .seconds(900), store: surroundings.store,
+        now: surroundings.now
       ).consumer
     }
     watch = try #require(made)

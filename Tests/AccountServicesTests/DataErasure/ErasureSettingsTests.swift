@@ -52,6 +52,33 @@ import Testing
     #expect(second.accountDelete == ["shop", "search", "account-store"], "in the order of the declaration")
   }
 
+  @Test func appsThatShareNoConsentKeepWhatTheStoreHoldsOfTheOthers() throws {
+    let teams = Self.teams.replacing(
+      "{ erase: { consent-revoked: [newsletter] } }",
+      with:
+        "{ groups: [[com.example.app, com.example.web], [com.example.shop]], erase: { consent-revoked: [newsletter] } }"
+    )
+    let settings = try load(Self.targets + "\n" + teams)
+    let team = try #require(TeamID("A1B2C3D4E5"))
+    func sharing(_ client: String, of team: TeamID) throws -> [String]? {
+      settings.groups.clients(of: team, sharing: try #require(ClientID(client)))?.map(\.text).sorted()
+    }
+    #expect(try sharing("com.example.web", of: team) == ["com.example.app", "com.example.web"])
+    #expect(try sharing("com.example.shop", of: team) == ["com.example.shop"])
+    #expect(try sharing("com.example.new", of: team) == ["com.example.new"])
+    #expect(try sharing("com.example.web", of: try #require(TeamID("F1B2C3D4E5"))) == nil)
+    for (old, new, fault) in [
+      ("[newsletter]", "[newsletter, account-store]", "teams.A1B2C3D4E5.erase.consent-revoked: account-store holds"),
+      ("[com.example.shop]", "[com.example.app]", "com.example.app stands there twice"),
+      ("[com.example.shop]", "[]", "teams.A1B2C3D4E5.groups: expected a list of"),
+    ] {
+      let error = #expect(throws: ConfigurationError.self) {
+        try load(Self.targets + "\n" + teams.replacing(old, with: new))
+      }
+      #expect("\(try #require(error))".contains(fault), "\(error.map { "\($0)" } ?? "")")
+    }
+  }
+
   @Test(arguments: [
     ("search: {", "search: { retain: x,", "data-eraser.targets.search: expected exactly one of"),
     ("find: SELECT", "#", "data-eraser.targets.shop.find: missing; SQL with $1 for the subject"),

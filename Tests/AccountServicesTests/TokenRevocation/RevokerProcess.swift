@@ -22,14 +22,16 @@ final class RevokerProcess {
   private let registry = MetricsRegistry()
   private var reading: Task<KafkaError?, Never>?
 
-  init(_ endpoints: AppleTokenEndpoints, _ cluster: MemoryCluster, _ captured: CapturedLog, _ store: SQLiteAccountStore)
-  {
+  init(
+    _ endpoints: AppleTokenEndpoints, _ groups: ConsentGroups, _ cluster: MemoryCluster, _ captured: CapturedLog,
+    _ store: SQLiteAccountStore
+  ) {
     (self.endpoints, self.store) = (endpoints, store)
     let alarm = alarm
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
     revoker = TokenRevoker(
-      AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger()), store: store,
+      AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger()), groups, store: store,
       now: { RevokerRig.now })
     processor = EventProcessor(
       revoker.consumer, store: store, log: log,

@@ -25,6 +25,7 @@ final class RevokerRig {
   private let files: TemporaryDirectory
   private let server: SimulatedAppleServer
   private let masterKey: MasterKey
+  private let groups: ConsentGroups
   /// What no log may hold.
   private var secrets: Set<String> = []
 
@@ -35,9 +36,13 @@ final class RevokerRig {
   private nonisolated static let ring = Result { try KeyRing(generating: 1) }
 
   /// Runs `body` while Apple and a revoker run. Whatever the test was, no token and nobody's name is in the log.
-  static func run(_ body: @Loop (_ rig: RevokerRig) async throws -> Void) async throws {
+  static func run(
+    groups: [[String]]? = nil, _ body: @Loop (_ rig: RevokerRig) async throws -> Void
+  ) async throws {
     Signals.block([])  // SIGPIPE must not end the tests
-    let rig = try await RevokerRig()
+    let team = try #require(TeamID(team))
+    let named = try groups?.map { Set(try $0.map { try #require(ClientID($0)) }) }
+    let rig = try await RevokerRig(ConsentGroups(named.map { [team: $0] } ?? [:]))
     let serving = Task(executorPreference: Loop.executor) { await rig.server.run() }
     let result: Result<Void, any Error>
     do { result = .success(try await body(rig)) } catch { result = .failure(error) }
@@ -49,7 +54,8 @@ final class RevokerRig {
     for secret in rig.secrets { #expect(!log.contains(secret), "in the log") }
   }
 
-  private init() async throws {
+  private init(_ groups: ConsentGroups) async throws {
+    self.groups = groups
     files = TemporaryDirectory()
     let certificate = try SelfSignedCertificate(
       for: ["127.0.0.1"], validFrom: Int64(Date().timeIntervalSince1970) - 60, seconds: 3600)
@@ -65,7 +71,7 @@ final class RevokerRig {
     _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", masterKey)
     let key = try apple.enroll(team: Self.team, clients: [Self.app, Self.web])
     process = RevokerProcess(
-      try Self.endpoints(key, server, files.path + "/certificate.pem"), cluster, captured,
+      try Self.endpoints(key, server, files.path + "/certificate.pem"), groups, cluster, captured,
       try await SQLiteAccountStore.open(files.path + "/store.sqlite", masterKey))
   }
 
@@ -99,7 +105,7 @@ final class RevokerRig {
     let endpoints =
       if let key { try Self.endpoints(key, server, files.path + "/certificate.pem") } else { process.endpoints }
     process = RevokerProcess(
-      endpoints, cluster, captured, try await SQLiteAccountStore.open(files.path + "/store.sqlite", masterKey))
+      endpoints, groups, cluster, captured, try await SQLiteAccountStore.open(files.path + "/store.sqlite", masterKey))
   }
 
   /// What somebody is called.
@@ -121,7 +127,7 @@ final class RevokerRig {
     let tokens = try kinds.map {
       NewToken(kind: $0, client: client, value: try #require(SecretToken(texts[$0] ?? "")))
     }
-    try await process.store.recordSignIn(try Self.account(name), at: .event(number), tokens: tokens)
+    _ = try await process.store.recordSignIn(try Self.account(name), at: .event(number), tokens: tokens)
     secrets.formUnion(texts.values)
     secrets.insert(Person(named: name).subject)
     asked = 0

@@ -23,6 +23,47 @@ import Testing
     }
   }
 
+  @Test(arguments: [[[RevokerRig.app], [RevokerRig.web]], [[RevokerRig.web]], [[RevokerRig.app]]])
+  func aWithdrawnConsentEndsTheTokensOfTheAppsThatShareIt(_ groups: [[String]]) async throws {
+    try await RevokerRig.run(groups: groups) { rig in
+      try await rig.signIn(at: 10)
+      try await rig.signIn(at: 11, to: RevokerRig.web)
+      try rig.happen(.consentRevoked, 20, for: RevokerRig.app)
+      try await rig.process.untilDone(1)
+      #expect(try await rig.tokens().map(\.token.client.text) == [RevokerRig.web])
+      // Older, and of another consent: neither the event above nor a sign-in to another app says anything of it.
+      try await rig.signIn(at: 30)
+      try rig.happen(.consentRevoked, 15, for: RevokerRig.web)
+      try await rig.process.untilDone(2)
+      #expect(try await rig.tokens().map(\.issuedAt) == [.event(30)])
+      #expect(rig.process.done == ["tokens-revoked": 2])
+      // Of the app's own sign-in it does.
+      try rig.happen(.consentRevoked, 25, for: RevokerRig.app)
+      try await rig.process.untilDone(3)
+      #expect(rig.process.done == ["tokens-revoked": 2, "newer-sign-in": 1])
+      #expect(try await rig.tokens().count == 1)
+      // The end of the account is everybody's, and covers what happened before it.
+      try await rig.signIn(at: 31, to: RevokerRig.web)
+      try rig.happen(.accountDelete, 40, for: RevokerRig.app)
+      try rig.happen(.consentRevoked, 35, for: RevokerRig.web)
+      try await rig.process.untilDone(5)
+      #expect(try await rig.tokens().isEmpty)
+      #expect(rig.process.done["superseded-newer-event"] == 1)
+      #expect(rig.asked == 0)
+    }
+  }
+
+  @Test(arguments: [nil, [[RevokerRig.app, RevokerRig.web]]])
+  func appsThatShareConsentLoseTheirTokensTogether(_ groups: [[String]]?) async throws {
+    try await RevokerRig.run(groups: groups) { rig in
+      try await rig.signIn(at: 10)
+      try await rig.signIn(at: 11, to: RevokerRig.web)
+      try rig.happen(.consentRevoked, 20, for: RevokerRig.app)
+      try await rig.process.untilDone(1)
+      #expect(try await rig.tokens().isEmpty)
+    }
+  }
+
   @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete, .accountDeletionRequested])
   func noTokenIsAnOutcomeOfItsOwn(_ kind: AccountEvent.Kind) async throws {
     try await RevokerRig.run { rig in

@@ -11,18 +11,19 @@ package final class DataEraser {
 
   private let policies: [TeamID: ErasureSettings.Policy]
   private let erasures: Erasures
+  private let groups: ConsentGroups
   private let patience: Duration
   private let store: any AccountStore
   private let now: @Sendable () -> Timestamp
 
-  /// An eraser by these policies; teams without one have nothing erased and everything reported. `patience` is how long
-  /// it waits for the token revoker where Apple has ended the tokens.
+  /// An eraser by these policies; teams without one have nothing erased and everything reported. `groups` say which
+  /// tokens have to be ended first, and `patience` how long that is waited for where Apple has ended them.
   package init(
-    _ policies: [TeamID: ErasureSettings.Policy], _ erasures: Erasures, patience: Duration, store: any AccountStore,
-    now: @escaping @Sendable () -> Timestamp
+    _ policies: [TeamID: ErasureSettings.Policy], _ erasures: Erasures, groups: ConsentGroups, patience: Duration,
+    store: any AccountStore, now: @escaping @Sendable () -> Timestamp
   ) {
-    (self.policies, self.erasures, self.patience) = (policies, erasures, patience)
-    (self.store, self.now) = (store, now)
+    (self.policies, self.erasures, self.groups) = (policies, erasures, groups)
+    (self.patience, self.store, self.now) = (patience, store, now)
   }
 
   /// The consumer `data-eraser`.
@@ -90,7 +91,8 @@ extension DataEraser {
   fileprivate func waitForTheTokenRevoker(_ delivery: Delivery) async throws {
     let event = delivery.event
     let tokens = try await store.tokens(of: event.account)
-    guard tokens.contains(where: { $0.issuedAt <= event.occurredAt }) else { return }
+    let clients = groups.clients(endedBy: event)
+    guard tokens.contains(where: { $0.isEnded(by: event, of: clients) }) else { return }
     let cause = "tokens-not-ended"
     if delivery.waits < Self.pauses.count { throw ConsumerFailure.waiting(cause, for: Self.pauses[delivery.waits]) }
     if event.kind != .accountDeletionRequested, delivery.attempt > 1,

@@ -29,6 +29,8 @@ package enum DataEraserProgram: ConsumerProgram {
     surroundings.accompany(run: { await watch.run() }, drain: { _ in watch.end() })
     let erasures = Erasures(
       targets, store: surroundings.store, registry: surroundings.registry, logger: surroundings.logger, now: { .now })
-    return DataEraser(own.policies, erasures, patience: own.patience, store: surroundings.store, now: { .now }).consumer
+    return DataEraser(
+      own.policies, erasures, groups: own.groups, patience: own.patience, store: surroundings.store, now: { .now }
+    ).consumer
   }
 }

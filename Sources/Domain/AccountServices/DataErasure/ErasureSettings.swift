@@ -40,10 +40,14 @@ package struct ErasureSettings: Configurable, Sendable {
   package var policies: [TeamID: Policy]
   /// How long an erasure waits for the token revoker where Apple has ended the tokens.
   package var patience: Duration
+  /// Which apps share a person's consent, and so the tokens that it waits for.
+  package var groups: ConsentGroups
 
-  /// Targets, policies, and how long an erasure waits for the token revoker.
-  package init(targets: [(name: String, target: Target)], policies: [TeamID: Policy], patience: Duration) {
-    (self.targets, self.policies, self.patience) = (targets, policies, patience)
+  /// Everything said, nothing assumed.
+  package init(
+    targets: [(name: String, target: Target)], policies: [TeamID: Policy], patience: Duration, groups: ConsentGroups
+  ) {
+    (self.targets, self.policies, self.patience, self.groups) = (targets, policies, patience, groups)
   }
 
   /// Reads `data-eraser.targets` and `teams.TEAM.erase`.
@@ -62,6 +66,12 @@ package struct ErasureSettings: Configurable, Sendable {
       { settings, path, _ in Policy(reading: &settings, at: path, among: names) })
     {
       policies[team] = policy
+    }
+    groups = ConsentGroups(reading: &settings)
+    for (team, _) in groups.named where policies[team]?.consentRevoked.contains(Self.accountStore) ?? false {
+      settings.refuse(
+        "teams.\(team).erase.consent-revoked",
+        "\(Self.accountStore) holds what other groups of the team have consent for")
     }
   }
 }

@@ -10,7 +10,11 @@ public struct Interest: Sendable, Hashable {
   /// An event of that severity (0 to 100), which is void once one of at least the same severity was applied that
   /// happened later, or at the same moment with the higher `tie`; or once there was what it yields to.
   public init(severity: Int, tie: Int = 0, yieldsTo: Set<EventPrecedence>) {
-    weight = EventWeight(severity: severity, tie: tie)
-    self.yieldsTo = yieldsTo
+    self.init(EventWeight(severity: severity, tie: tie), yieldsTo: yieldsTo)
+  }
+
+  /// An event of that weight.
+  package init(_ weight: EventWeight, yieldsTo: Set<EventPrecedence>) {
+    (self.weight, self.yieldsTo) = (weight, yieldsTo)
   }
 }

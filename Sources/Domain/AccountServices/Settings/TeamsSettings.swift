@@ -88,7 +88,8 @@ extension SettingType where Value == TeamID {
 }
 
 extension SettingType where Value == ClientID {
-  fileprivate static var clientID: SettingType {
+  /// An App ID or Services ID.
+  static var clientID: SettingType {
     SettingType(
       "App ID or Services ID", expected: "an App ID or Services ID, such as com.example.app", standIn: .sample,
       show: \.text, parse: { ClientID($0) })

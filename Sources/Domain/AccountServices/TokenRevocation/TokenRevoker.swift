@@ -10,19 +10,24 @@ package final class TokenRevoker {
   private static let pause = Duration.seconds(60)
 
   private let apple: AppleRevocations
+  private nonisolated let groups: ConsentGroups
   private let store: any AccountStore
   private let now: @Sendable () -> Timestamp
 
   /// A revoker of the tokens that are in the store.
-  package init(_ apple: AppleRevocations, store: any AccountStore, now: @escaping @Sendable () -> Timestamp) {
-    (self.apple, self.store, self.now) = (apple, store, now)
+  package init(
+    _ apple: AppleRevocations, _ groups: ConsentGroups, store: any AccountStore,
+    now: @escaping @Sendable () -> Timestamp
+  ) {
+    (self.apple, self.groups, self.store, self.now) = (apple, groups, store, now)
   }
 
   /// The consumer `token-revoker`.
   package nonisolated var consumer: EventConsumer {
-    EventConsumer(.tokenRevoker, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest) { delivery in
-      try await self.process(delivery)
-    }
+    EventConsumer(
+      .tokenRevoker, outcomes: Outcome.allCases.map(\.rawValue),
+      interest: { [groups] event in Self.interest(in: event, groups) },
+      process: { delivery in try await self.process(delivery) })
   }
 
   /// What was done.
@@ -31,13 +36,16 @@ package final class TokenRevoker {
     case unproven = "revocation-unproven"
     case noToken = "no-token"
     case echo = "echo"
+    case newerSignIn = "newer-sign-in"
   }
 
   /// The end of the Apple Account covers what a request for deletion does, and that what a withdrawn consent does; not the
-  /// reverse.
-  @Sendable private nonisolated static func interest(in event: AccountEvent) -> Interest? {
+  /// reverse. Consents that are withdrawn from apps of their own say nothing of each other, nor does a sign-in to another.
+  private nonisolated static func interest(in event: AccountEvent, _ groups: ConsentGroups) -> Interest? {
     switch event.kind {
     case .emailEnabled, .emailDisabled: nil
+    case .consentRevoked where groups.isAboutSome(event):
+      Interest(EventWeight(severity: 2, tie: 0, covers: 0), yieldsTo: [])
     case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])
     case .accountDeletionRequested: Interest(severity: 2, yieldsTo: [.signIn])
     case .accountDelete: Interest(severity: 3, yieldsTo: [.signIn])
@@ -52,7 +60,12 @@ package final class TokenRevoker {
       let revocations = try await store.ownRevocations(of: event.account)
       if !revocations.isEmpty { return echo(event, of: revocations) }
     }
-    let tokens = try await store.tokens(of: event.account).filter { $0.issuedAt <= event.occurredAt }.map(\.token)
+    let clients = groups.clients(endedBy: event)
+    let held = try await store.tokens(of: event.account)
+    let tokens = held.filter { $0.isEnded(by: event, of: clients) }.map(\.token)
+    if tokens.isEmpty, let clients, held.contains(where: { clients.contains($0.token.client) }) {
+      return Decision(Outcome.newerSignIn.rawValue)
+    }
     // Apple tells us that the authorization is over: its tokens are dead, and there is nothing to ask Apple for.
     guard event.kind == .accountDeletionRequested else {
       return end(event, tokens.isEmpty ? .noToken : .revoked)
@@ -95,10 +108,11 @@ package final class TokenRevoker {
       switch outcome {
       case .revoked: .tokensRevoked
       case .unproven: .revocationUnproven
-      case .noToken, .echo: .noToken
+      case .noToken, .echo, .newerSignIn: .noToken
       }
     return Decision(
-      outcome.rawValue, changes: [.endTokens(issuedUpTo: event.occurredAt)] + revocations,
+      outcome.rawValue,
+      changes: [.endTokens(issuedUpTo: event.occurredAt, of: groups.clients(endedBy: event))] + revocations,
       announcements: [announcement(name, event), announcement(.sessionsEnded, event)])
   }
 
@@ -116,6 +130,13 @@ package final class TokenRevoker {
       AccountOutcome(
         account: store.hash(of: event.account), name: name, cause: AccountOutcome.Cause(event),
         consumer: ConsumerName.tokenRevoker.text, doneAt: now()))
+  }
+}
+
+extension StoredToken {
+  /// Whether the event speaks of the authorization that the token stands for; `clients` are the apps it is about, nil all.
+  func isEnded(by event: AccountEvent, of clients: Set<ClientID>?) -> Bool {
+    issuedAt <= event.occurredAt && clients?.contains(token.client) ?? true
   }
 }
 

@@ -10,8 +10,8 @@ package enum TokenRevokerProgram: ConsumerProgram {
   package static let summary = "Ends the tokens of who has gone, at Apple too where that began with us, and proves it."
   package static let administrationPort: UInt16 = 9444
   package static let explanation = """
-    consent-revoked, account-delete: Apple says that it is over. The tokens issued until then are deleted; Apple is not
-    asked. account-deletion-requested: each app's authorization is revoked at Apple in that app's name, and then its
+    consent-revoked, account-delete: Apple says that it is over. The tokens issued until then are deleted, after
+    consent-revoked those of the apps that share consent (teams.TEAM.groups); Apple is not asked. account-deletion-requested: each app's authorization is revoked at Apple in that app's name, and then its
     refresh tokens must turn out invalid; while one does not, nothing is said and it is tried again. Whoever has signed in
     since then keeps that sign-in's tokens.
     On apple.account-outcomes.v1 stands sessions-ended, and tokens-revoked, or no-token, or revocation-unproven where there
@@ -28,6 +28,6 @@ package enum TokenRevokerProgram: ConsumerProgram {
       own.apple, teams: own.teams, concurrency: surroundings.concurrency, userAgent: program, now: { .now })
     let apple = AppleRevocations(
       endpoints, clock: { .now }, random: { Double.random(in: 0...1) }, logger: surroundings.logger)
-    return TokenRevoker(apple, store: surroundings.store, now: { .now }).consumer
+    return TokenRevoker(apple, own.groups, store: surroundings.store, now: { .now }).consumer
   }
 }

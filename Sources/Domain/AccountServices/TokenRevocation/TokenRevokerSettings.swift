@@ -7,9 +7,18 @@ package struct TokenRevokerSettings: Configurable {
   /// The apps, and the keys of their teams.
   package let teams: TeamsSettings
 
+  /// Which of them share a person's consent.
+  package let groups: ConsentGroups
+
   /// Reads `apple` and `teams`.
   package init(reading settings: inout Settings) {
     apple = AppleTokenSettings(reading: &settings)
     teams = TeamsSettings(readingWithKeys: &settings)
+    groups = ConsentGroups(reading: &settings)
+    for (team, clients) in groups.named {
+      for client in clients where teams.teams[client] != team {
+        settings.refuse("teams.\(team).groups", "\(client) is no audience of \(team)")
+      }
+    }
   }
 }

@@ -64,7 +64,7 @@ struct JudgedSettlements {
         for change in settlement.changes { try account.apply(change, event) }
         accounts[hash] = account
         // It outweighs whatever fence stood there, or it would not be applied.
-        fences[FencePlace(consumer: consumer, hash: hash), default: [:]][event.weight.severity] = event
+        fences[FencePlace(consumer: consumer, hash: hash), default: [:]][event.weight.covers] = event
         var taken: [Int64] = []
         for announcement in settlement.announcements {
           guard let number = numbers.popFirst() else { throw AccountStoreError(.failed, "numbers are missing") }

@@ -75,7 +75,7 @@ final class SQLiteLedger {
   /// Makes void what the event outweighs. It outweighed whatever fence stood there, or it would not be applied.
   func raiseFence(_ event: EventReference, _ hash: AccountHash, for consumer: ConsumerName) throws(SQLiteError) {
     try fence.run(
-      consumer.text, hash.bytes, Int64(event.weight.severity), event.occurredAt.milliseconds, Int64(event.weight.tie))
+      consumer.text, hash.bytes, Int64(event.weight.covers), event.occurredAt.milliseconds, Int64(event.weight.tie))
   }
 
   /// Counts one more failure.
