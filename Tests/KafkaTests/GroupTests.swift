@@ -133,6 +133,21 @@ import Testing
     await stage.close()
   }
 
+  @Test func aGroupThatNobodyKnowsHasCommittedNothing() async throws {
+    // One that was never asked for a group: librdkafka's own question for this ended the process then.
+    let broker = try await RealBroker()
+    let admin = try Admin(
+      try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
+    _ = try await admin.createTopics(
+      [NewTopic("events", partitions: 1, replicationFactor: 1)], within: Self.patience)
+    let partitions: Set = [TopicPartition("events", 0)]
+    for number in 1...5 {
+      let group = ConsumerGroup("nobody-\(number)")
+      #expect(try await admin.committedOffsets(of: group, partitions, within: Self.patience).isEmpty)
+    }
+    await admin.close()
+  }
+
   @Test func anOperatorSetsAGroupBackThatHasNoMembers() async throws {
     let stage = try await Stage(partitions: 2)
     let partitions: Set = [TopicPartition(stage.topic, 0), TopicPartition(stage.topic, 1)]

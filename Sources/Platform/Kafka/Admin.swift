@@ -9,11 +9,14 @@ public final class Admin {
   /// not made yet, as before the first group.
   private static let attempt = Duration.seconds(5)
 
+  private let configuration: KafkaConfiguration
+  private let log: KafkaLog
   private let client: Client
   private var isClosed = false
 
   /// Makes an admin. It connects by itself. Throws `invalidConfiguration` with librdkafka's own words.
   public init(_ configuration: KafkaConfiguration, log: @escaping KafkaLog) throws(KafkaError) {
+    (self.configuration, self.log) = (configuration, log)
     client = try Client(RD_KAFKA_PRODUCER, configuration, .admin, events: 0, log: log)
   }
 
@@ -92,10 +95,21 @@ public final class Admin {
   public func committedOffsets(
     of group: ConsumerGroup, _ partitions: Set<TopicPartition>, within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: Int64] {
-    try await repeatedly(within: limit) { left throws(KafkaError) in
-      guard !isClosed else { throw .adminClosed }
-      return try await client.committedOffsets(of: group, partitions, within: min(left, Self.attempt))
-    }
+    guard !isClosed else { throw .adminClosed }
+    // Asked as a member would that never joins: librdkafka 2.0's own request for it ends the process where the broker that
+    // it asks does not coordinate the group (any more): its issue 5040.
+    let membership = GroupMembership(group, instance: nil, handover: .zero)
+    let consumer = try Consumer(configuration, group: membership, log: log)
+    let result: Result<[TopicPartition: Int64], KafkaError>
+    do throws(KafkaError) {
+      result = .success(
+        try await repeatedly(within: limit) { left throws(KafkaError) in
+          guard !isClosed else { throw .adminClosed }
+          return try await consumer.committed(partitions, within: min(left, Self.attempt))
+        })
+    } catch { result = .failure(error) }
+    await consumer.close()
+    return try result.get()
   }
 
   /// Sets how far a group is, forwards or back: it goes on with the records of these offsets.

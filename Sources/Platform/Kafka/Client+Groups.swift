@@ -1,24 +1,6 @@
 import CLibrdkafka
 
 extension Client {
-  /// Asks how far a group is.
-  func committedOffsets(
-    of group: ConsumerGroup, _ partitions: Set<TopicPartition>, within limit: Duration
-  ) async throws(KafkaError) -> [TopicPartition: Int64] {
-    try await administer(RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, changes: false, within: limit) { call in
-      let list = PartitionList(partitions)
-      var request = unsafe rd_kafka_ListConsumerGroupOffsets_new(group.name, list.pointer)
-      unsafe rd_kafka_ListConsumerGroupOffsets(call.client, &request, 1, call.options, call.answers)
-      unsafe rd_kafka_ListConsumerGroupOffsets_destroy(request)
-    } read: { answer throws(KafkaError) in
-      var count = 0
-      guard let result = unsafe rd_kafka_event_ListConsumerGroupOffsets_result(answer.event),
-        let groups = unsafe rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count), count == 1
-      else { throw .foreignAnswer }
-      return try unsafe Self.entries(of: groups[0]).offsets
-    }
-  }
-
   /// Sets how far a group is.
   func resetOffsets(
     of group: ConsumerGroup, to offsets: [TopicPartition: Int64], within limit: Duration

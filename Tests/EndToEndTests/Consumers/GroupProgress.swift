@@ -9,19 +9,9 @@ import Kafka
 final class GroupProgress {
   private static let patience = Duration.seconds(120)
   private let admin: Admin
-  /// One that never joins for each group: librdkafka 2.0.2's admin crashes where a broker that was just asked for the
-  /// first time, or started anew, is not the group's coordinator yet (its issue 5040).
-  private let asking: [ConsumerName: Consumer]
 
   init(_ brokers: String) throws {
-    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", brokers)])
-    admin = try Admin(configuration, log: { _ in })
-    var asking: [ConsumerName: Consumer] = [:]
-    for consumer in TopicPlan.consumers {
-      let membership = GroupMembership(Self.group(of: consumer), instance: nil, handover: .zero)
-      asking[consumer] = try Consumer(configuration, group: membership, log: { _ in })
-    }
-    self.asking = asking
+    admin = try Admin(try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
   }
 
   /// Where the partitions of topics end.
@@ -38,7 +28,8 @@ final class GroupProgress {
   /// How many records of its topics a consumer's group has not committed.
   func open(of consumer: ConsumerName) async throws -> Int64 {
     let ends = try await ends(of: [.accountEvents, .retries(of: consumer)])
-    let committed = try await asking[consumer]?.committed(Set(ends.keys), within: Self.patience) ?? [:]
+    let committed = try await admin.committedOffsets(
+      of: Self.group(of: consumer), Set(ends.keys), within: Self.patience)
     return ends.reduce(0) { $0 + $1.value - (committed[$1.key] ?? 0) }
   }
 
@@ -57,10 +48,7 @@ final class GroupProgress {
       within: Self.patience)
   }
 
-  func close() async {
-    await admin.close()
-    for consumer in asking.values { await consumer.close() }
-  }
+  func close() async { await admin.close() }
 
   private static func group(of consumer: ConsumerName) -> ConsumerGroup { ConsumerGroup("siwa-\(consumer)") }
 }
