@@ -64,7 +64,8 @@ package final class WatchedStore: AccountStore {
     }
   }
 
-  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) {
+  @discardableResult
+  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
     try await watch(.forget) { () throws(AccountStoreError) in try await store.forget(announcements: numbers) }
   }
 

@@ -36,8 +36,10 @@ package protocol AccountStore: AnyObject, Sendable {
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) async throws(AccountStoreError) -> WaitingAnnouncements
 
-  /// Forgets announcements that Kafka has acknowledged.
-  func forget(announcements numbers: [Int64]) async throws(AccountStoreError)
+  /// Forgets announcements that Kafka has acknowledged. Returns those that were not there any more: another process has
+  /// said them, too.
+  @discardableResult
+  func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64]
 
   // MARK: Accounts
 

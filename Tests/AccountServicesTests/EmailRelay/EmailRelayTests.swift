@@ -43,6 +43,45 @@ import Testing
     return try await ProcessorRig(EmailRelay(hash: { _ in hash }, now: { ProcessorRig.now }).consumer)
   }
 
+  /// A member that says anew what is true.
+  private func member(beside other: ProcessorRig? = nil) async throws -> ProcessorRig {
+    let hash = try #require(AccountHash([UInt8](repeating: 7, count: 32)))
+    let relay = EmailRelay(hash: { _ in hash }, now: { ProcessorRig.now }).consumer
+    return try await ProcessorRig(beside: other) { EmailRelay.restating(relay, from: $0.store) }
+  }
+
+  @Test(arguments: ["disabled since 2", "erased"])
+  func whatAMemberSaysTooLateIsNotTheLastThatIsSaid(_ end: String) async throws {
+    let first = try await member()
+    try await first.assign(0)
+    first.log.isHolding = true
+    try await first.send(try Happening("enabled", 1).event())
+    #expect(first.log.waiting == 2)
+    // The group has given its partition to the next member, which says the same, and then what is newer.
+    let second = try await member(beside: first)
+    try await second.assign(0)
+    try await second.send(try Happening(end == "erased" ? "deleted" : "disabled", 2).event())
+    let relays = { first.cluster.appended(on: Topic.emailRelay.name) }
+    #expect(relays().count == 2)
+    // Now what the first one has had in its producer arrives.
+    first.log.release()
+    try await first.untilIdle()
+    #expect(relays().count == 4 && relays()[2] == relays()[0])
+    if end == "erased" {
+      #expect(relays()[3].value == nil)
+    } else {
+      let last = try RelayRecord(decoding: try #require(relays()[3].value))
+      #expect(last.state.status == .disabled && last.event.text == "restated.1700000002000")
+    }
+    #expect(first.metric("siwa_consumer_restated_total") == "1")
+    // What stands there once for each is repeated by nobody.
+    #expect(first.cluster.appended(on: Topic.outcomes.name).count == 3)
+    #expect(second.metric("siwa_consumer_restated_total") == "0")
+    first.source.fault = KafkaError(.groupChanged, detail: "told to")
+    await first.drain()
+    await second.drain()
+  }
+
   @Test(arguments: [
     ([Happening("enabled", 1), Happening("disabled", 2), Happening("enabled", 2)], "disabled since 2"),
     ([Happening("disabled", 1), Happening("consent", 2), Happening("enabled", 3)], "enabled since 3"),

@@ -24,9 +24,14 @@ final class ConsumerMetrics {
   private var retries: [String: Counter] = [:]
   private var deadLetters: [String: Counter] = [:]
   private var waiting: [String: Gauge] = [:]
+  private let restated: Counter
 
   nonisolated init(_ consumer: EventConsumer, _ registry: MetricsRegistry) {
     (self.consumer, self.registry) = (consumer.name.text, registry)
+    restated = registry.counter(
+      "siwa_consumer_restated_total",
+      "Records that were said again, as what is true now, since an old one may stand behind them.",
+      labels: ["consumer": consumer.name.text])
     let names = consumer.outcomes + Supersession.allCases.map(\.label) + ["repeated", "passed-over"]
     outcomes = Dictionary(
       names.map { name in
@@ -47,6 +52,8 @@ final class ConsumerMetrics {
       }
     outcomes[label]?.increment()
   }
+
+  func countRestated() { restated.increment() }
 
   func countRetry(_ cause: String) {
     count(

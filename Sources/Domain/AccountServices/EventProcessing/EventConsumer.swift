@@ -23,6 +23,12 @@ public struct EventConsumer: Sendable {
   /// Looks at an event that something else has made void, before that is noted. Where it throws, it is not noted: what
   /// `process` throws means the same here. Nil where there is nothing to look at, and for consumers that are `local`.
   package var lookAtVoid: (@Loop @Sendable (Delivery, Supersession) async throws -> Void)?
+  /// What is true now of what an announcement was about: the record of the same key that is to be the last one on its
+  /// topic. Asked where an announcement may stand behind newer ones that another member has said. Nil where the order
+  /// does not matter, as of outcomes.
+  package var restate: Restate?
+
+  package typealias Restate = @Loop @Sendable (Announcement) async throws(AccountStoreError) -> Announcement?
 
   enum Work: Sendable {
     case outside(Process)

@@ -30,7 +30,7 @@ extension EventProcessor {
     }
   }
 
-  private static let logPace = RetryPace(first: .milliseconds(100), longest: .seconds(5))
+  static let logPace = RetryPace(first: .milliseconds(100), longest: .seconds(5))
 
   /// Puts records onto the log, in their order; again from the first one on that it does not take, until it has all, or
   /// the partition is gone: then `isDone` is told that it has not.

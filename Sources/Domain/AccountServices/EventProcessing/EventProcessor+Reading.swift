@@ -71,7 +71,9 @@ extension EventProcessor {
   private func finishWhatIsExecuted(in leaving: Set<TopicPartition>, within limit: Duration) async {
     let end = agenda.now + limit
     agenda.after(limit) { [weak self] in self?.wake() }
-    while leaving.contains(where: { (partitions[$0]?.executing ?? 0) > 0 }), agenda.now < end { await change() }
+    while leaving.contains(where: { (partitions[$0]?.executing ?? 0) > 0 }) || !restatings.isIdle, agenda.now < end {
+      await change()
+    }
   }
 
   // MARK: Commits

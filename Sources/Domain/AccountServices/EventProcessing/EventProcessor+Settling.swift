@@ -82,7 +82,7 @@ extension EventProcessor {
 
   /// An announcement, or several, that Kafka has.
   struct Announced {
-    let numbers: [Int64]
+    let announcements: [NumberedAnnouncement]
     let partition: PartitionWork
     /// What is done with it; nil where a former process has settled it.
     let passage: Passage?
@@ -125,8 +125,10 @@ extension EventProcessor {
     publish(foreign.map { Saying($0) }, of: work) { [self] isThere in
       work.isSaying = false
       work.isRereading = false
-      if isThere, !foreign.isEmpty {
-        forgettings.add(Announced(numbers: foreign.map(\.number), partition: work, passage: nil))
+      if !isThere {
+        restate(foreign.map(\.announcement))
+      } else if !foreign.isEmpty {
+        forgettings.add(Announced(announcements: foreign, partition: work, passage: nil))
       }
       if isThere, mayBeMore, !work.isGone {
         work.settledBefore += settledBefore
@@ -163,30 +165,39 @@ extension EventProcessor {
   }
 
   private func announce(_ passage: Passage, _ announcements: [NumberedAnnouncement]) {
-    let numbers = announcements.map(\.number)
     let work = passage.partition
-    work.announcing.formUnion(numbers)
-    let isSaid = { @Loop [self] (isThere: Bool) in
-      if isThere {
-        forgettings.add(Announced(numbers: numbers, partition: work, passage: passage))
-      } else {
-        // Whoever has the partition finds them in the store.
-        endExecution(passage)
-      }
+    work.announcing.formUnion(announcements.map(\.number))
+    // Whoever has the partition finds them in the store.
+    let isLeft = { @Loop [self] in
+      endExecution(passage)
       leave(passage)
     }
-    if work.isGone { isSaid(false) } else { publish(announcements.map { Saying($0) }, of: work, then: isSaid) }
+    if work.isGone { return isLeft() }
+    publish(announcements.map { Saying($0) }, of: work) { [self] isThere in
+      guard isThere else {
+        // They may be there all the same.
+        restate(announcements.map(\.announcement))
+        return isLeft()
+      }
+      forgettings.add(Announced(announcements: announcements, partition: work, passage: passage))
+      leave(passage)
+    }
   }
 
   /// Forgets what Kafka has.
   func forget(_ batch: [Announced]) async {
-    let numbers = batch.flatMap(\.numbers)
-    let isDone: Void? = await persistently { () throws(AccountStoreError) in
+    let numbers = batch.flatMap { $0.announcements.map(\.number) }
+    let missing = await persistently { () throws(AccountStoreError) in
       try await store.forget(announcements: numbers)
     }
-    guard isDone != nil else { return }
+    guard let missing else { return }
+    let foreign = Set(missing)
     for announced in batch {
-      announced.partition.announcing.subtract(announced.numbers)
+      announced.partition.announcing.subtract(announced.announcements.map(\.number))
+      if !foreign.isEmpty {
+        // Another member has said them, and perhaps what is newer, before ours came.
+        restate(announced.announcements.filter { foreign.contains($0.number) }.map(\.announcement))
+      }
       guard let passage = announced.passage else { continue }
       endExecution(passage)
       finish(passage)

@@ -58,6 +58,8 @@ package final class EventProcessor {
     await count($0)
   }
   private(set) lazy var forgettings = Batches<Announced>(upTo: Self.group) { [unowned self] in await forget($0) }
+  private(set) lazy var restatings = Batches<Announcement>(upTo: Self.group) { [unowned self] in await sayWhatIsTrue($0)
+  }
 
   /// A processor of a consumer's events.
   ///
@@ -82,7 +84,8 @@ package final class EventProcessor {
 
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
-    let busy = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle].count { !$0 } + republishing
+    let batches = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle, restatings.isIdle]
+    let busy = batches.count { !$0 } + republishing
     return busy == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
   }
 

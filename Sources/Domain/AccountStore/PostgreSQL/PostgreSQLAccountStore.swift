@@ -139,13 +139,20 @@ final class PostgreSQLAccountStore: AccountStore {
   }
 
   /// Forgets announcements.
-  func forget(announcements numbers: [Int64]) async throws(AccountStoreError) {
-    guard !numbers.isEmpty else { return }
-    _ = try await database.write { connection in
+  @discardableResult
+  func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
+    guard !numbers.isEmpty else { return [] }
+    let known = try await database.write { connection in
       var batch = Batch.byKey
-      batch.append("DELETE FROM siwa.announcement WHERE number = ANY ($1)", PostgreSQLArray(numbers.sorted()))
-      return try await connection.run(batch)
+      batch.append(
+        "DELETE FROM siwa.announcement WHERE number = ANY ($1) RETURNING number", PostgreSQLArray(numbers.sorted()))
+      var known: Set<Int64> = []
+      try await connection.run(batch) { execution, row throws(PostgreSQLError) in
+        if execution == 1 { known.insert(try row.value(0)) }
+      }
+      return known
     }
+    return numbers.filter { !known.contains($0) }
   }
 
   /// Adds a sign-in with its tokens; the same again changes nothing.

@@ -55,9 +55,10 @@ package final class SQLiteAccountStore: AccountStore {
   }
 
   /// Forgets announcements.
-  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) {
-    guard !numbers.isEmpty else { return }
-    try await keeper.run { file throws(AccountStoreError) in try file.forget(numbers) }
+  @discardableResult
+  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
+    guard !numbers.isEmpty else { return [] }
+    return try await keeper.run { file throws(AccountStoreError) in try file.forget(numbers) }
   }
 
   /// Adds a sign-in with its tokens; the same again changes nothing.

@@ -4,6 +4,7 @@ import SQLite
 
 /// What was decided and is still to be said on Kafka.
 final class SQLiteAnnouncements {
+  private let database: Database
   private let key: AES256GCM
   private let last: Statement
   private let advance: Statement
@@ -13,7 +14,7 @@ final class SQLiteAnnouncements {
   private let removal: Statement
 
   init(_ database: Database, _ key: AES256GCM) throws(SQLiteError) {
-    self.key = key
+    (self.database, self.key) = (database, key)
     // Not SQLite's AUTOINCREMENT, which would read and write its number for every row.
     last = try database.prepare("SELECT last FROM announcement_number")
     advance = try database.prepare("UPDATE announcement_number SET last = ?")
@@ -86,8 +87,11 @@ final class SQLiteAnnouncements {
   /// Opens one.
   func open(_ row: SealedAnnouncement) throws(AccountStoreError) -> Announcement { try row.opened(with: key) }
 
-  /// Forgets one.
-  func remove(_ number: Int64) throws(SQLiteError) { try removal.run(number) }
+  /// Forgets one; says whether it was there.
+  func remove(_ number: Int64) throws(SQLiteError) -> Bool {
+    try removal.run(number)
+    return database.changes > 0
+  }
 }
 
 extension SealedAnnouncement {

@@ -147,11 +147,13 @@ final class SQLiteStoreFile {
     try announcements.read(of: consumer, partition: partition, limit: limit)
   }
 
-  /// Forgets announcements.
-  func forget(_ numbers: [Int64]) throws(AccountStoreError) {
+  /// Forgets announcements; returns those that were not there.
+  func forget(_ numbers: [Int64]) throws(AccountStoreError) -> [Int64] {
     try write { () throws(AccountStoreError) in
       try AccountStoreError.translating { () throws(SQLiteError) in
-        for number in numbers { try announcements.remove(number) }
+        var missing: [Int64] = []
+        for number in numbers where try !announcements.remove(number) { missing.append(number) }
+        return missing
       }
     }
   }
