@@ -16,7 +16,10 @@ extension Consumer {
   public func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     try await repeatedly(within: limit) { left throws(KafkaError) in
       guard !isClosed else { throw .consumerClosed }
-      try await client.seek(to: offsets, within: left)
+      do throws(KafkaError) { try await client.seek(to: offsets, within: left) } catch {
+        // librdkafka 2.0 takes the milliseconds for microseconds and gives up soon. The same again does no harm.
+        throw error.code == .timedOut ? KafkaError(.timedOut, .retriable, detail: error.detail) : error
+      }
     }
   }
 
