@@ -124,7 +124,8 @@ package struct DeadLetters: Sendable {
 extension DeadLetters.Letter {
   /// By where their records stood; by their places where that does not tell.
   fileprivate func comesBefore(_ other: Self) -> Bool {
-    guard let order, let others = other.order, order != others else { return place < other.place }
-    return order < others
+    guard order != other.order else { return place < other.place }
+    guard let order else { return true }
+    return other.order.map { order < $0 } ?? false
   }
 }
