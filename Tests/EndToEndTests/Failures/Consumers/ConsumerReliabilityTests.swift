@@ -8,7 +8,7 @@ struct ConsumerReliabilityTests {
   @Test func eachEventHasOneEffectWhateverBreaks() async throws {
     _ = try await ConsumerTrial.run(
       ConsumerTrial.Plan(
-        people: 600, events: 3000, rate: 250, isPostgreSQL: false,
+        people: 400, events: 2000, rate: 200, isPostgreSQL: false,
         disruptions: [.oneKilled, .brokerKilled, .diskFull, .oneEnded], lasting: 0.1...0.6))
   }
 
@@ -16,7 +16,7 @@ struct ConsumerReliabilityTests {
   func theSameWithTheStoreInPostgreSQL() async throws {
     _ = try await ConsumerTrial.run(
       ConsumerTrial.Plan(
-        people: 600, events: 3000, rate: 250, isPostgreSQL: true,
+        people: 400, events: 2000, rate: 200, isPostgreSQL: true,
         disruptions: [.oneKilled, .brokerFrozen, .databaseGone, .allKilled], lasting: 0.1...0.6))
   }
 }

@@ -40,7 +40,7 @@ extension ConsumerTrial {
       #expect(tokens.isEmpty == model.isOver, seed)
       #expect(apple.isAuthorized(person, for: AppleSide.app) == !model.isRevoked, seed)
     }
-    try await checkStore(events, seed)
+    try await checkStore(events, models, seed)
     for (place, end) in try await progress.ends(of: TopicPlan.consumers.map { .deadLetters(of: $0) }) {
       #expect(end == 0, "\(place): \(seed)")
     }
@@ -92,7 +92,9 @@ extension ConsumerTrial {
     }
   }
 
-  private func checkStore(_ events: [AccountEvent], _ seed: Comment) async throws {
+  private func checkStore(
+    _ events: [AccountEvent], _ models: [(person: Person, model: ObligationModel)], _ seed: Comment
+  ) async throws {
     for consumer in TopicPlan.consumers {
       let interesting = events.filter { event in
         switch event.kind {
@@ -117,10 +119,8 @@ extension ConsumerTrial {
         #expect(unsaid.isEmpty, "\(consumer) has not said everything, \(seed)")
       }
     }
-    for person in stream.people {
+    for (person, model) in models {
       let known = try await stage.store.relayStates(of: [try ConsumerStage.account(person)]).first
-      let model = ObligationModel(
-        events.filter { $0.subject.text == person.subject }, hasToken: hasToken(person))
       let mail: ObligationModel.Mail =
         switch try #require(known) {
         case .unknown: .unknown

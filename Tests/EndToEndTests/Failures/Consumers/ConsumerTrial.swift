@@ -43,7 +43,9 @@ final class ConsumerTrial {
   private(set) var disrupted: [ConsumerDisruption: Int] = [:]
   /// From the last disruption, or the last event, until all was done.
   private(set) var settling = Duration.zero
+  private var withTokens: Set<Person> = []
   private let begun = MonotonicTime.now
+  private var lastTold = MonotonicTime.now
 
   /// Runs a trial to its end, and returns what came of it.
   static func run(_ plan: Plan) async throws -> ConsumerOutcome {
@@ -106,6 +108,8 @@ final class ConsumerTrial {
   private func run() async throws -> ConsumerOutcome {
     tell("seed \(random.seed), at least \(plan.events) events of \(plan.people) people, \(plan.rate) a second")
     try stage.shop.welcome(stream.people)
+    // Every other person has a token.
+    withTokens = Set(stride(from: 0, to: stream.people.count, by: 2).map { stream.people[$0] })
     for person in stream.people where hasToken(person) {
       try await stage.signIn(
         person, code: try apple.signIn(person, to: AppleSide.app), at: stream.beginning - .seconds(86_400))
@@ -140,20 +144,33 @@ final class ConsumerTrial {
     return ConsumerOutcome(self, verdict)
   }
 
-  /// Every other person has a token.
-  func hasToken(_ person: Person) -> Bool { (stream.people.firstIndex(of: person) ?? 1).isMultiple(of: 2) }
+  /// Whether the person has signed in, so that there was a token.
+  func hasToken(_ person: Person) -> Bool { withTokens.contains(person) }
 
   /// Waits until the groups have committed all that is on the topic.
   func untilAllIsDone() async throws {
     for consumer in TopicPlan.consumers {
       do {
-        try await until(within: .seconds(240), every: .milliseconds(100)) { try await progress.isDone(consumer) }
+        try await until(within: .seconds(240), every: .milliseconds(100)) {
+          if try await progress.isDone(consumer) { return true }
+          try await tellHowFar()
+          return false
+        }
       } catch is CancellationError {
         let logs = members.filter { $0.consumer == consumer }.map { $0.running?.program.errors.suffix(3000) ?? "-" }
         Issue.record("seed \(random.seed): \(consumer) has not done everything: \(logs.joined(separator: "\n---\n"))")
         throw CancellationError()
       }
     }
+  }
+
+  /// Says now and then how many records the groups have before them.
+  private func tellHowFar() async throws {
+    guard LongTrial.isAsked, .now - lastTold > .seconds(5) else { return }
+    lastTold = .now
+    var words: [String] = []
+    for consumer in TopicPlan.consumers { words.append("\(consumer) \(try await progress.open(of: consumer))") }
+    tell("to be done: \(words.joined(separator: ", "))")
   }
 
   /// Lets time pass, as long as a disruption lasts.
