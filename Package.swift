@@ -201,6 +201,8 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("load", linking: ["ssl", "crypto"]),
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
+    benchmark("fill", ["AccountEvents", "AccountStore", "EventLoop", "Kafka"]),
+    benchmark("slow-apple", ["EventLoop", "HTTPServer"]),
     benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
     benchmark(
       "consumer", ["AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry"]),

@@ -49,7 +49,7 @@ import Testing
       #expect(
         try await store.settle(
           [deletion("a", at: 20, by: Sample.revoker), deletion("a", at: 20, by: Sample.eraser)], at: now)
-          == [.applied(announcements: []), .applied(announcements: [])])
+          == [.applied(announcements: nil), .applied(announcements: nil)])
       #expect(try await store.tokens(of: account) == [])
       #expect(try await store.relayStates(of: [account]) == [.erased(since: Sample.time(20))])
 
@@ -70,7 +70,7 @@ import Testing
       #expect(
         try await store.settle(
           [deletion("d", at: 40, by: Sample.eraser), deletion("e", at: 25, by: Sample.eraser)], at: now)
-          == [.applied(announcements: []), .superseded(.newerEvent)])
+          == [.applied(announcements: nil), .superseded(.newerEvent)])
       let late = Sample.event("f", at: 25, yieldsTo: [.signIn])
       #expect(
         try await store.standings(of: [late], for: Sample.revoker) == [.superseded(.newerSignIn)],
@@ -85,7 +85,7 @@ import Testing
     try await PreparedStore.with(implementation) { store throws in
       let (account, tokens) = (Sample.account(), [Sample.token(1), Sample.token(2, .access)])
       let ended = Sample.event("a", at: 20).settled(by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(20)))
-      #expect(try await store.settle([ended], at: now) == [.applied(announcements: [])])
+      #expect(try await store.settle([ended], at: now) == [.applied(announcements: nil)])
       for seconds in [19, 20] as [Int64] {
         #expect(try await store.recordSignIn(account, at: Sample.time(seconds), tokens: tokens) == tokens)
         #expect(try await store.tokens(of: account) == [])
@@ -155,7 +155,7 @@ import Testing
         ])
       // Its Apple Account is still there: what Apple says of it later is known again.
       let later = Sample.event("d", at: 4, yieldsTo: [.erasure]).settled(.setRelay(Sample.enabled(4)))
-      #expect(try await store.settle([later], at: now) == [.applied(announcements: [])])
+      #expect(try await store.settle([later], at: now) == [.applied(announcements: nil)])
       #expect(try await store.relayStates(of: [account]) == [.known(Sample.enabled(4))])
     }
   }

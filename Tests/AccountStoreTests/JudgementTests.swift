@@ -13,12 +13,12 @@ import Testing
     _ implementation: Implementation, of second: EventReference, after first: EventReference
   ) async throws -> SettledOutcome {
     try await PreparedStore.with(implementation) { store throws in
-      #expect(try await store.settle([first.settled()], at: now) == [.applied(announcements: [])])
+      #expect(try await store.settle([first.settled()], at: now) == [.applied(announcements: nil)])
       let standing = try await store.standings(of: [second], for: Sample.relay)
       let change = StoreChange.setRelay(Sample.enabled(5))
       let outcome = try await store.settle([second.settled(change)], at: now)[0]
       switch (standing[0], outcome) {
-      case (.open(attempts: 0), .applied(announcements: [])):
+      case (.open(attempts: 0), .applied(announcements: nil)):
         #expect(try await store.relayStates(of: [second.account]) == [.known(Sample.enabled(5))])
       case (.superseded(let cause), .superseded(let same)) where cause == same:
         #expect(try await store.relayStates(of: [second.account]) == [.unknown])
@@ -56,14 +56,14 @@ import Testing
     let outcome = try await outcome(
       implementation, of: Sample.event("second", at: second.0, severity: second.1, tie: second.2),
       after: Sample.event("first", at: first.0, severity: first.1, tie: first.2))
-    #expect(outcome == (example.counts ? .applied(announcements: []) : .superseded(.newerEvent)))
+    #expect(outcome == (example.counts ? .applied(announcements: nil) : .superseded(.newerEvent)))
   }
 
   @Test(arguments: Implementation.all)
   func accountsAndConsumersAreJudgedApart(_ implementation: Implementation) async throws {
     let later = Sample.event("first", of: Sample.account(2), at: 100, severity: 9)
     let other = try await outcome(implementation, of: Sample.event("second", at: 1), after: later)
-    #expect(other == .applied(announcements: []))
+    #expect(other == .applied(announcements: nil))
     try await PreparedStore.with(implementation) { store throws in
       _ = try await store.settle([later.settled(by: Sample.revoker)], at: now)
       let event = Sample.event("second", of: Sample.account(2), at: 1)

@@ -100,7 +100,7 @@ import Testing
       """)
     let event = Sample.event("a", at: 1)
     let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("a")])
-    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: [4])])
+    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: 4)])
     #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "1")
     // No patience is endless.
     try await rig.run("SELECT setval('attempts', -1000)")
@@ -128,7 +128,7 @@ import Testing
     let settlement = Sample.event("a", at: 1).settled(.setRelay(Sample.enabled(1)))
     let error = await #expect(throws: AccountStoreError.self) { try await store.settle([settlement], at: now) }
     #expect(error?.code == .uncertain && error?.isTransient == true)
-    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: [])])
+    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: nil)])
     #expect(try await store.settle([settlement], at: now) == [.repeated])
     await store.close()
   }

@@ -15,7 +15,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "39647b8393f7c27b1fd37d469ca6ac238a6a295ce041065c798cd1f0ea2870da"
+        "2e654933f2f40a2fc985f306c7fcbb129b4faee9adf029b4bfb25dcda95889ce"
       ])
   }
 

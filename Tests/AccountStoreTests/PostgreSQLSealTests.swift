@@ -75,7 +75,7 @@ import Testing
   @Test func whatCannotBeReadHoldsUpNothingElseThatIsToBeSaid() async throws {
     let store = try await rig.open()
     try await store.fill(1...5)
-    try await rig.run("UPDATE siwa.announcement SET record = '\\x00' WHERE number IN (1, 2, 4)")
+    try await rig.run("UPDATE siwa.announcement SET records = '\\x00' WHERE number IN (1, 2, 4)")
     let first = try await store.waitingAnnouncements(of: Sample.relay, partition: 0, limit: 1)
     #expect(first.readable.map(\.number) == [3] && first.unreadable == [1, 2])
     let all = try await store.waitingAnnouncements(of: Sample.relay, partition: 0, limit: 10)

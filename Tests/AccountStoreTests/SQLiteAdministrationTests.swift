@@ -88,7 +88,7 @@ import Testing
         "the row belongs to another account"
       ),
       (
-        "UPDATE announcement SET record = x'00' WHERE number = 1",
+        "UPDATE announcement SET records = x'00' WHERE number = 1",
         "announcement 1: siwa announcement: the seal is broken"
       ),
       (

@@ -16,7 +16,7 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       SQLiteMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "4690c92bd7d26d56d59d0cb8cdd2126bd2d029209c96271cdff4f8f1787b56a4",
+        "540589d5eca3b3024d6e66cf7f2f539ad5b5625fed79f41ae91adc09bd7496cf",
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
       ])
   }

@@ -157,7 +157,7 @@ package final class ProcessorRig {
   }
 
   /// What the store has still to be said, of a partition.
-  package func announcementsWaiting(_ partition: Int32 = 0) async throws -> [NumberedAnnouncement] {
+  package func announcementsWaiting(_ partition: Int32 = 0) async throws -> [NumberedAnnouncements] {
     try await store.announcements(of: consumer.name, partition: partition, limit: 1000)
   }
 }

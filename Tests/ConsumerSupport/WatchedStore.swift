@@ -39,9 +39,11 @@ package final class WatchedStore: AccountStore {
   }
 
   package func settle(
-    _ settlements: [Settlement], at time: Timestamp
-  ) async throws(AccountStoreError) -> [SettledOutcome] {
-    try await watch(.settle) { () throws(AccountStoreError) in try await store.settle(settlements, at: time) }
+    _ settlements: [Settlement], forgetting numbers: [Int64], at time: Timestamp
+  ) async throws(AccountStoreError) -> Settled {
+    try await watch(.settle) { () throws(AccountStoreError) in
+      try await store.settle(settlements, forgetting: numbers, at: time)
+    }
   }
 
   package func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {

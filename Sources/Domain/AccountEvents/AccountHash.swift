@@ -12,7 +12,13 @@ public struct AccountHash: Sendable, Hashable, CustomStringConvertible {
 
   /// The bytes as 64 hexadecimal digits.
   public var description: String {
-    String(decoding: bytes.flatMap { [Self.digit($0 >> 4), Self.digit($0 & 15)] }, as: UTF8.self)
+    var digits: [UInt8] = []
+    digits.reserveCapacity(64)
+    for byte in bytes {
+      digits.append(Self.digit(byte >> 4))
+      digits.append(Self.digit(byte & 15))
+    }
+    return String(decoding: digits, as: UTF8.self)
   }
 
   /// Nil unless `text` is 64 hexadecimal digits, the letters small.

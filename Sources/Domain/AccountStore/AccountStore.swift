@@ -18,11 +18,11 @@ package protocol AccountStore: AnyObject, Sendable {
   /// announcements, each settlement judged anew in the order given. Returns what became of each, in that order.
   ///
   /// A settlement of an event that is settled or superseded by now changes nothing else; nor does one that only notes the
-  /// event as void where it is not. The ledger names superseded
-  /// events too. Attempts of a settled event are forgotten.
+  /// event as void where it is not. The ledger names superseded events too. Attempts of a settled event are forgotten.
+  /// In the same transaction the announcements of those `numbers` are forgotten, which Kafka has acknowledged.
   func settle(
-    _ settlements: [Settlement], at time: Timestamp
-  ) async throws(AccountStoreError) -> [SettledOutcome]
+    _ settlements: [Settlement], forgetting numbers: [Int64], at time: Timestamp
+  ) async throws(AccountStoreError) -> Settled
 
   /// Counts one more attempt at an event that could not be processed, and returns how many there were.
   func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int
@@ -36,8 +36,8 @@ package protocol AccountStore: AnyObject, Sendable {
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) async throws(AccountStoreError) -> WaitingAnnouncements
 
-  /// Forgets announcements that Kafka has acknowledged. Returns those that were not there any more: another process has
-  /// said them, too.
+  /// Forgets the announcements with these numbers, which Kafka has acknowledged, where there is nothing to be settled.
+  /// Returns those that were not there any more: another process has said them, too.
   @discardableResult
   func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64]
 
@@ -102,7 +102,14 @@ extension AccountStore {
   /// What is still to be said and can be read.
   package func announcements(
     of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> [NumberedAnnouncement] {
+  ) async throws(AccountStoreError) -> [NumberedAnnouncements] {
     try await waitingAnnouncements(of: consumer, partition: partition, limit: limit).readable
+  }
+
+  /// Writes what consumers have decided, and forgets nothing.
+  package func settle(
+    _ settlements: [Settlement], at time: Timestamp
+  ) async throws(AccountStoreError) -> [SettledOutcome] {
+    try await settle(settlements, forgetting: [], at: time).outcomes
   }
 }

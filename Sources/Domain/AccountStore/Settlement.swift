@@ -84,16 +84,16 @@ package struct Announcement: Sendable, Hashable {
   }
 }
 
-/// An announcement that is in the store.
-package struct NumberedAnnouncement: Sendable, Hashable {
-  /// Its number: announcements of one consumer and partition are published in the order of their numbers.
+/// What is to be said of one event, as it is in the store.
+package struct NumberedAnnouncements: Sendable, Hashable {
+  /// Its number: what one consumer says of one partition is published in the order of the numbers.
   package let number: Int64
-  /// What is to be said.
-  package let announcement: Announcement
+  /// The announcements, in their order.
+  package let announcements: [Announcement]
 
-  /// An announcement with its number.
-  package init(number: Int64, announcement: Announcement) {
-    (self.number, self.announcement) = (number, announcement)
+  /// Announcements with their number.
+  package init(number: Int64, announcements: [Announcement]) {
+    (self.number, self.announcements) = (number, announcements)
   }
 }
 

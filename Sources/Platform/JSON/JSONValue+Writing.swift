@@ -19,7 +19,7 @@ extension JSONValue {
   private func write(to output: inout [UInt8], _ order: ([Member]) -> [Member]) {
     switch self {
     case .object(let members):
-      precondition(Set(members.map { Array($0.name.utf8) }).count == members.count, "a name comes twice")
+      precondition(Self.areDistinct(members), "a name comes twice")
       Self.write(order(members), between: ("{", "}"), to: &output) { member, output in
         JSON.append(member.name, to: &output)
         output.append(UInt8(ascii: ":"))
@@ -31,6 +31,15 @@ extension JSONValue {
     case .integer(let value): JSON.append(value, to: &output)
     case .boolean(let value): output.append(contentsOf: value ? "true".utf8 : "false".utf8)
     case .null: output.append(contentsOf: "null".utf8)
+    }
+  }
+
+  /// Few members, as there mostly are, are compared with each other: a set takes more than all else that is written.
+  private static func areDistinct(_ members: [Member]) -> Bool {
+    if members.count > 16 { return Set(members.map { Array($0.name.utf8) }).count == members.count }
+    return members.indices.allSatisfy { index in
+      let name = members[index].name.utf8
+      return members[..<index].allSatisfy { $0.name.utf8.count != name.count || !$0.name.utf8.elementsEqual(name) }
     }
   }
 

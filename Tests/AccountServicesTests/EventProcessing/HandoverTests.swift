@@ -110,7 +110,7 @@ import Testing
     try await first.send(.sample(1), .sample(2, of: "bob"))
     await first.stop()
     let database = try Database(first.file.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
-    try database.prepare("UPDATE announcement SET record = x'00' WHERE number = 1").run()
+    try database.prepare("UPDATE announcement SET records = x'00' WHERE number = 1").run()
     let second = try await ProcessorRig(calls.consumer(), beside: first)
     try await second.assign(0)
     try await second.send(.sample(3, of: "cleo"))

@@ -184,7 +184,7 @@ import Testing
     try await rig.assign(0, 1, 2, 3)
     for number in 0..<400 { rig.put(.of(.sample(number, of: "user-\(number)")), Int32(number % 4)) }
     try await until { calls.current == 8 }
-    try await rig.advance(by: .milliseconds(50))
+    try await rig.advance(by: .milliseconds(500))
     #expect(rig.metric("siwa_consumer_in_flight") == "64")
     #expect(rig.source.paused.count == 4)
     // Whoever is full still hears of partitions.

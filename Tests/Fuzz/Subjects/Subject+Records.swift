@@ -32,9 +32,8 @@ extension Subject {
     if let headers = [EventRecord.Header](packed: bytes) {
       try promise("what lies in the spool is read as it was written", headers.packed == bytes)
       try checkDeadLetter(headers)
-      if let said = Announcement(packed: bytes, topic: .outcomes) {
-        try promise(
-          "what is to be said is read as it was written", Announcement(packed: said.packed, topic: .outcomes) == said)
+      if let said = [Announcement](packed: bytes) {
+        try promise("what is to be said is read as it was written", [Announcement](packed: said.packed) == said)
       }
     }
   }

@@ -6,15 +6,17 @@ import Telemetry
 extension EventProcessor {
   /// A record for the log.
   struct Saying {
-    /// The number of the announcement that it is; nil of a dead letter.
+    /// The number of the announcements that it is one of; nil of a dead letter.
     let number: Int64?
     let record: KafkaRecord
     /// What is said instead where the log never takes the record.
     let shortened: KafkaRecord?
 
-    init(_ announcement: NumberedAnnouncement) {
-      (number, record) = (announcement.number, KafkaRecord(announcement.announcement))
-      shortened = nil
+    /// What is to be said of an event.
+    static func all(_ announcements: NumberedAnnouncements) -> [Saying] {
+      announcements.announcements.map {
+        Saying(number: announcements.number, record: KafkaRecord($0), shortened: nil)
+      }
     }
 
     init(_ letter: DeadLetter) { (number, record, shortened) = (nil, letter.record, letter.shortened) }

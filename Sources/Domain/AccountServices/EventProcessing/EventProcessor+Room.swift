@@ -5,8 +5,9 @@ import Telemetry
 /// How much is held at once. What goes on, or could, has bounds of its own; what merely waits for its next attempt, or
 /// behind such an event of its account, has wider ones, so that a target that refuses for hours holds up nobody else.
 extension EventProcessor {
-  /// How long a full processor waits for room before partitions are paused.
-  static let patience = Duration.milliseconds(50)
+  /// How long a full processor waits for room before partitions are paused: what librdkafka has read ahead of a paused
+  /// one is dropped and read again. Meanwhile nobody hears of partitions that come or go.
+  static let patience = Duration.milliseconds(500)
 
   /// How many records go on, or could.
   var active: Int { held - parked }

@@ -5,23 +5,27 @@ import Kafka
 import Telemetry
 
 extension EventProcessor {
-  /// Writes decisions, and then asks what there is to be said. Nothing else writes announcements meanwhile, so that those
-  /// that are not ours by then are another process's.
+  /// Writes decisions and forgets what was said, in one transaction, and then asks what there is to be said. Nothing else
+  /// writes announcements meanwhile, so that those that are not ours by then are another process's.
   func settle(_ steps: [Step]) async {
     var decisions: [(passage: Passage, decision: Decision?)] = []
+    var announced: [Announced] = []
     var rereadings: [PartitionWork] = []
     for step in steps {
       switch step {
       case .settle(let passage, let decision): decisions.append((passage, decision))
+      case .forget(let some): announced.append(some)
       case .reread(let work): rereadings.append(work)
       }
     }
-    await settle(decisions)
+    if decisions.isEmpty { await forget(announced) } else { await settle(decisions, forgetting: announced) }
     for work in rereadings { await readWhatIsToBeSaid(work) }
   }
 
-  private func settle(_ decisions: [(passage: Passage, decision: Decision?)]) async {
-    if decisions.isEmpty { return }
+  private func settle(
+    _ decisions: [(passage: Passage, decision: Decision?)], forgetting announced: [Announced]
+  ) async {
+    let numbers = announced.flatMap(\.numbers)
     let settlements = decisions.compactMap { passage, decision -> Settlement? in
       guard let event = passage.subject?.reference else { return nil }
       guard let decision else { return Settlement(ofVoid: event, by: consumer.name) }
@@ -30,33 +34,38 @@ extension EventProcessor {
         announcements: decision.announcements)
     }
     var refusal: AccountStoreError?
-    let outcomes = await persistently { () throws(AccountStoreError) -> [SettledOutcome]? in
-      do throws(AccountStoreError) { return try await store.settle(settlements, at: now()) } catch {
+    let settled = await persistently { () throws(AccountStoreError) -> Settled? in
+      do throws(AccountStoreError) {
+        return try await store.settle(settlements, forgetting: numbers, at: now())
+      } catch {
         if error.isTransient { throw error }
         refusal = error
         return nil
       }
     }
-    if let outcomes = outcomes ?? nil {
-      for (index, outcome) in outcomes.enumerated() {
-        settled(decisions[index].passage, decisions[index].decision, outcome)
+    if let settled = settled ?? nil {
+      forgotten(announced, settled.missing)
+      for (index, outcome) in settled.outcomes.enumerated() {
+        self.settled(decisions[index].passage, decisions[index].decision, outcome)
       }
-    } else if let refusal, decisions.count == 1 {
-      fail(decisions[0].passage, ConsumerFailure.transient("store-\(refusal.code.rawValue)", detail: refusal.detail))
-    } else if refusal != nil {
-      // One of them: the others must not wait for it.
-      for decision in decisions { await settle([decision]) }
+    } else if let refusal {
+      if decisions.count == 1 {
+        fail(decisions[0].passage, ConsumerFailure.transient("store-\(refusal.code.rawValue)", detail: refusal.detail))
+      } else {
+        // One of them: the others must not wait for it.
+        for decision in decisions { await settle([decision], forgetting: []) }
+      }
+      await forget(announced)
     }
   }
 
   private func settled(_ passage: Passage, _ decision: Decision?, _ outcome: SettledOutcome) {
     passage.lane.failingSince = nil
     switch outcome {
-    case .applied(let numbers):
+    case .applied(let number):
       if let decision { metrics.count(.decided(decision.outcome)) }
-      if let decision, !numbers.isEmpty {
-        return announce(
-          passage, zip(numbers, decision.announcements).map { NumberedAnnouncement(number: $0, announcement: $1) })
+      if let decision, let number {
+        return announce(passage, NumberedAnnouncements(number: number, announcements: decision.announcements))
       }
       endExecution(passage)
       finish(passage)
@@ -82,10 +91,12 @@ extension EventProcessor {
 
   /// An announcement, or several, that Kafka has.
   struct Announced {
-    let announcements: [NumberedAnnouncement]
+    let announcements: [NumberedAnnouncements]
     let partition: PartitionWork
     /// What is done with it; nil where a former process has settled it.
     let passage: Passage?
+
+    var numbers: [Int64] { announcements.map(\.number) }
   }
 
   /// The event was settled before, by whomever: what there is to be said of it may not have been said.
@@ -122,13 +133,13 @@ extension EventProcessor {
     let mayBeMore = announcements.count == Self.mostAnnouncements
     work.announcing.formUnion(foreign.map(\.number))
     work.isSaying = true
-    publish(foreign.map { Saying($0) }, of: work) { [self] isThere in
+    publish(foreign.flatMap { Saying.all($0) }, of: work) { [self] isThere in
       work.isSaying = false
       work.isRereading = false
       if !isThere {
-        restate(foreign.map(\.announcement))
+        restate(foreign.flatMap(\.announcements))
       } else if !foreign.isEmpty {
-        forgettings.add(Announced(announcements: foreign, partition: work, passage: nil))
+        settlements.add(.forget(Announced(announcements: foreign, partition: work, passage: nil)))
       }
       if isThere, mayBeMore, !work.isGone {
         work.settledBefore += settledBefore
@@ -164,39 +175,43 @@ extension EventProcessor {
     for passage in unrecovered where !passage.isDropped { advance(passage.lane) }
   }
 
-  private func announce(_ passage: Passage, _ announcements: [NumberedAnnouncement]) {
+  private func announce(_ passage: Passage, _ announcements: NumberedAnnouncements) {
     let work = passage.partition
-    work.announcing.formUnion(announcements.map(\.number))
+    work.announcing.insert(announcements.number)
     // Whoever has the partition finds them in the store.
     let isLeft = { @Loop [self] in
       endExecution(passage)
       leave(passage)
     }
     if work.isGone { return isLeft() }
-    publish(announcements.map { Saying($0) }, of: work) { [self] isThere in
+    publish(Saying.all(announcements), of: work) { [self] isThere in
       guard isThere else {
         // They may be there all the same.
-        restate(announcements.map(\.announcement))
+        restate(announcements.announcements)
         return isLeft()
       }
-      forgettings.add(Announced(announcements: announcements, partition: work, passage: passage))
+      settlements.add(.forget(Announced(announcements: [announcements], partition: work, passage: passage)))
       leave(passage)
     }
   }
 
   /// Forgets what Kafka has.
-  func forget(_ batch: [Announced]) async {
-    let numbers = batch.flatMap { $0.announcements.map(\.number) }
+  private func forget(_ batch: [Announced]) async {
+    if batch.isEmpty { return }
+    let numbers = batch.flatMap(\.numbers)
     let missing = await persistently { () throws(AccountStoreError) in
       try await store.forget(announcements: numbers)
     }
-    guard let missing else { return }
+    if let missing { forgotten(batch, missing) }
+  }
+
+  private func forgotten(_ batch: [Announced], _ missing: [Int64]) {
     let foreign = Set(missing)
     for announced in batch {
-      announced.partition.announcing.subtract(announced.announcements.map(\.number))
+      announced.partition.announcing.subtract(announced.numbers)
       if !foreign.isEmpty {
         // Another member has said them, and perhaps what is newer, before ours came.
-        restate(announced.announcements.filter { foreign.contains($0.number) }.map(\.announcement))
+        restate(announced.announcements.filter { foreign.contains($0.number) }.flatMap(\.announcements))
       }
       guard let passage = announced.passage else { continue }
       endExecution(passage)

@@ -16,6 +16,8 @@ extension EventProcessor {
   enum Step {
     /// A decision; nil only notes that something else has made the event void.
     case settle(Passage, Decision?)
+    /// What was said and is to be forgotten.
+    case forget(Announced)
     /// What there is to be said of a partition.
     case reread(PartitionWork)
   }

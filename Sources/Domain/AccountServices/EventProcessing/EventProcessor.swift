@@ -12,8 +12,8 @@ package import Telemetry
 /// A partition is committed up to its first record that is not done.
 @Loop
 package final class EventProcessor {
-  /// How many events go into one transaction of the store.
-  private static let group = 512
+  /// How many steps go into one transaction of the store at most: the more there are, the more pages they share.
+  private static let group = 4096
 
   let consumer: EventConsumer
   let store: any AccountStore
@@ -28,7 +28,7 @@ package final class EventProcessor {
 
   var source: (any EventSource)?
   var partitions: [TopicPartition: PartitionWork] = [:]
-  var lanes: [[UInt8]: Lane] = [:]
+  var lanes: [LaneKey: Lane] = [:]
   /// How many records are begun and not done, in all partitions.
   var held = 0
   /// How many of them wait for their next attempt, or behind one of their account that does.
@@ -57,7 +57,6 @@ package final class EventProcessor {
   private(set) lazy var failures = Batches<(Passage, ConsumerFailure)>(upTo: Self.group) { [unowned self] in
     await count($0)
   }
-  private(set) lazy var forgettings = Batches<Announced>(upTo: Self.group) { [unowned self] in await forget($0) }
   private(set) lazy var restatings = Batches<Announcement>(upTo: Self.group) { [unowned self] in await sayWhatIsTrue($0)
   }
 
@@ -84,7 +83,7 @@ package final class EventProcessor {
 
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
-    let batches = [standings.isIdle, settlements.isIdle, failures.isIdle, forgettings.isIdle, restatings.isIdle]
+    let batches = [standings.isIdle, settlements.isIdle, failures.isIdle, restatings.isIdle]
     let busy = batches.count { !$0 } + republishing
     return busy == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
   }
@@ -174,7 +173,7 @@ package final class EventProcessor {
       work.progress.begin(offset, time: record.timestamp)
       held += 1
       if touched.last !== work { touched.append(work) }
-      let key = record.key ?? Array("\0\(work.partition)".utf8)
+      let key = LaneKey(bytes: record.key ?? Array("\0\(work.partition)".utf8))
       let lane = lanes[key] ?? Lane(key)
       let passage = Passage(record, of: work, in: lane)
       lane.passages.append(passage)

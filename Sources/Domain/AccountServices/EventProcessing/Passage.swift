@@ -38,12 +38,20 @@ final class Passage {
 /// The records of one account, in the order in which they came: one at a time is under way.
 @Loop
 final class Lane {
-  let key: [UInt8]
+  let key: LaneKey
   var passages: [Passage] = []
   /// Whether the first one waits for its next attempt.
   var isParked = false
   /// Since when its first event fails, and those before it were given up; nil where the last one has succeeded.
   var failingSince: MonotonicTime?
 
-  init(_ key: [UInt8]) { self.key = key }
+  init(_ key: LaneKey) { self.key = key }
+}
+
+/// The key of a lane's records.
+struct LaneKey: Hashable {
+  let bytes: [UInt8]
+
+  /// All bytes at once: an array hashes them one by one.
+  func hash(into hasher: inout Hasher) { unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
 }

@@ -27,11 +27,11 @@ struct JudgedSettlements {
   private(set) var accounts: [AccountHash: ChangedAccount] = [:]
   /// The weightiest event of each severity.
   private(set) var fences: [FencePlace: [Int: EventReference]] = [:]
-  private(set) var announcements: [SealedAnnouncement] = []
+  private(set) var announcements: [SealedAnnouncements] = []
   private var settled: Set<Settled> = []
 
   /// Judges `settlements`, of which the database knows `facts`, each at its index; takes numbers from the first of
-  /// `numbers` on, as many as there are announcements at most.
+  /// `numbers` on, as many as there are settlements with announcements at most.
   init(
     _ settlements: [(settlement: Settlement, hash: AccountHash)], _ facts: [PostgreSQLFacts], numbers: [Int64],
     _ keys: StoreKeys
@@ -65,15 +65,16 @@ struct JudgedSettlements {
         accounts[hash] = account
         // It outweighs whatever fence stood there, or it would not be applied.
         fences[FencePlace(consumer: consumer, hash: hash), default: [:]][event.weight.covers] = event
-        var taken: [Int64] = []
-        for announcement in settlement.announcements {
-          guard let number = numbers.popFirst() else { throw AccountStoreError(.failed, "numbers are missing") }
-          taken.append(number)
-          announcements.append(
-            try SealedAnnouncement(
-              announcement, number: number, of: consumer, partition: event.origin.queue, with: keys.announcements))
+        if settlement.announcements.isEmpty {
+          outcomes.append(.applied(announcements: nil))
+          break
         }
-        outcomes.append(.applied(announcements: taken))
+        guard let number = numbers.popFirst() else { throw AccountStoreError(.failed, "numbers are missing") }
+        announcements.append(
+          try SealedAnnouncements(
+            settlement.announcements, number: number, of: consumer, partition: event.origin.queue,
+            with: keys.announcements))
+        outcomes.append(.applied(announcements: number))
       }
       settled.insert(Settled(consumer: consumer, event: event.id))
       let row = LedgerRow(settlement: settlement, hash: hash, outcome: outcome)

@@ -62,16 +62,16 @@ final class PostgreSQLAccountStore: AccountStore {
 
   /// Writes the settlements, however many there are, in three exchanges with the server: locks and facts, writes, commit.
   func settle(
-    _ settlements: [Settlement], at time: Timestamp
-  ) async throws(AccountStoreError) -> [SettledOutcome] {
-    guard !settlements.isEmpty else { return [] }
+    _ settlements: [Settlement], forgetting forgotten: [Int64], at time: Timestamp
+  ) async throws(AccountStoreError) -> Settled {
+    guard !settlements.isEmpty || !forgotten.isEmpty else { return Settled() }
     let settlements = settlements.map { (settlement: $0, hash: hash(of: $0.event.account)) }
     var batch = Batch.byKey
     batch.lock(settlements.map(\.hash))
     PostgreSQLFacts.read(
       settlements.map { ($0.settlement.event, $0.settlement.consumer, $0.hash) }, in: &batch)
     // What is superseded needs none: numbers that nobody has are no harm.
-    let count = settlements.reduce(0) { $0 + $1.settlement.announcements.count }
+    let count = settlements.count { !$0.settlement.announcements.isEmpty }
     batch.append(
       "SELECT nextval('siwa.announcement_number') FROM generate_series(1, $1)", Int64(count))
     let reading = batch
@@ -85,8 +85,14 @@ final class PostgreSQLAccountStore: AccountStore {
       let judged = try JudgedSettlements(settlements, facts, numbers: numbers, keys)
       var writing = Batch()
       try PostgreSQLWrites.write(judged, at: time, in: &writing)
-      _ = try await connection.run(writing)
-      return judged.outcomes
+      // The last execution, where there is one.
+      writing.forget(forgotten)
+      let last = writing.count - 1
+      var known: Set<Int64> = []
+      try await connection.run(writing) { execution, row throws(PostgreSQLError) in
+        if execution == last { known.insert(try row.value(0)) }
+      }
+      return Settled(outcomes: judged.outcomes, missing: forgotten.filter { !known.contains($0) })
     }
   }
 
@@ -125,10 +131,10 @@ final class PostgreSQLAccountStore: AccountStore {
       let rows = try await database.read { connection in
         try await connection.query(
           """
-          SELECT number, consumer, partition, topic, record FROM siwa.announcement
+          SELECT number, consumer, partition, records FROM siwa.announcement
           WHERE consumer = $1 AND partition = $2 AND number > $3 ORDER BY number LIMIT $4
           """, consumer.text, Int64(partition), start, Int64(most), limit: PostgreSQLStoreDatabase.limit
-        ) { row throws(PostgreSQLError) in try SealedAnnouncement(reading: row) }
+        ) { row throws(PostgreSQLError) in try SealedAnnouncements(reading: row) }
       }
       for row in rows {
         try waiting.add(row) { row throws(AccountStoreError) in try row.opened(with: keys.announcements) }
@@ -144,8 +150,7 @@ final class PostgreSQLAccountStore: AccountStore {
     guard !numbers.isEmpty else { return [] }
     let known = try await database.write { connection in
       var batch = Batch.byKey
-      batch.append(
-        "DELETE FROM siwa.announcement WHERE number = ANY ($1) RETURNING number", PostgreSQLArray(numbers.sorted()))
+      batch.forget(numbers)
       var known: Set<Int64> = []
       try await connection.run(batch) { execution, row throws(PostgreSQLError) in
         if execution == 1 { known.insert(try row.value(0)) }
@@ -223,5 +228,12 @@ extension Batch {
     let all = PostgreSQLArray(hashes.map(\.bytes))
     append("INSERT INTO siwa.guard (hash) SELECT DISTINCT unnest($1) ORDER BY 1 ON CONFLICT DO NOTHING", all)
     append("SELECT FROM siwa.guard WHERE hash = ANY ($1) ORDER BY hash FOR UPDATE", all)
+  }
+
+  /// Adds the removal of announcements, in their order, so that nobody waits for each other; its rows are those that were
+  /// there.
+  mutating func forget(_ numbers: [Int64]) {
+    if numbers.isEmpty { return }
+    append("DELETE FROM siwa.announcement WHERE number = ANY ($1) RETURNING number", PostgreSQLArray(numbers.sorted()))
   }
 }

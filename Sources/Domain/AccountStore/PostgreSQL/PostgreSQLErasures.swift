@@ -78,12 +78,12 @@ enum PostgreSQLErasures {
   }
 }
 
-extension SealedAnnouncement {
-  /// Reads a row: number, consumer, partition, topic, record.
+extension SealedAnnouncements {
+  /// Reads a row: number, consumer, partition, records.
   init(reading row: borrowing Row) throws(PostgreSQLError) {
-    let read = SealedAnnouncement(
-      number: try row.value(0), consumer: try row.value(1), partition: try row.value(2), topic: try row.value(3),
-      record: try row.value(4))
+    let read = SealedAnnouncements(
+      number: try row.value(0), consumer: try row.value(1), partition: try row.value(2),
+      records: try row.value(3))
     guard let read else { throw .unexpectedValue("an announcement: not of the form in which it was written") }
     self = read
   }

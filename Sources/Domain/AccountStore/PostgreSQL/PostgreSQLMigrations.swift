@@ -116,8 +116,7 @@ enum PostgreSQLMigrations {
       number bigint PRIMARY KEY,
       consumer text NOT NULL,
       partition bigint NOT NULL,
-      topic text NOT NULL,
-      record bytea NOT NULL
+      records bytea NOT NULL
     );
 
     CREATE INDEX announcement_by_partition ON siwa.announcement (consumer, partition, number);

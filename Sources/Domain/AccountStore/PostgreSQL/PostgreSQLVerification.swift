@@ -64,9 +64,9 @@ final class PostgreSQLVerification {
     while true {
       let rows = try await connection.query(
         """
-        SELECT number, consumer, partition, topic, record FROM siwa.announcement WHERE number > $1 ORDER BY number LIMIT $2
+        SELECT number, consumer, partition, records FROM siwa.announcement WHERE number > $1 ORDER BY number LIMIT $2
         """, last, Self.page, limit: PostgreSQLStoreDatabase.limit
-      ) { row throws(PostgreSQLError) in try SealedAnnouncement(reading: row) }
+      ) { row throws(PostgreSQLError) in try SealedAnnouncements(reading: row) }
       guard let end = rows.last else { return }
       for row in rows {
         do throws(AccountStoreError) { _ = try row.opened(with: keys.announcements) } catch {

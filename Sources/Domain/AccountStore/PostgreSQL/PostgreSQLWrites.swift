@@ -139,14 +139,13 @@ enum PostgreSQLWrites {
       PostgreSQLArray(attempted.map(\.settlement.event.id.text)))
   }
 
-  private static func writeAnnouncements(_ rows: [SealedAnnouncement], in batch: inout Batch) {
+  private static func writeAnnouncements(_ rows: [SealedAnnouncements], in batch: inout Batch) {
     guard !rows.isEmpty else { return }
     batch.append(
       """
-      INSERT INTO siwa.announcement (number, consumer, partition, topic, record)
-      SELECT * FROM unnest($1, $2, $3, $4, $5)
+      INSERT INTO siwa.announcement (number, consumer, partition, records)
+      SELECT * FROM unnest($1, $2, $3, $4)
       """, PostgreSQLArray(rows.map(\.number)), PostgreSQLArray(rows.map(\.consumer.text)),
-      PostgreSQLArray(rows.map { Int64($0.partition) }), PostgreSQLArray(rows.map(\.topic.name)),
-      PostgreSQLArray(rows.map(\.record)))
+      PostgreSQLArray(rows.map { Int64($0.partition) }), PostgreSQLArray(rows.map(\.records)))
   }
 }

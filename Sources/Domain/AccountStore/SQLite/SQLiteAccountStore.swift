@@ -26,11 +26,14 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// Writes the settlements: as many as there are, the cost of a commit is the same.
   package func settle(
-    _ settlements: [Settlement], at time: Timestamp
-  ) async throws(AccountStoreError) -> [SettledOutcome] {
-    guard !settlements.isEmpty else { return [] }
-    let settlements = settlements.map { ($0, hash(of: $0.event.account)) }
-    return try await keeper.run { file throws(AccountStoreError) in try file.settle(settlements, at: time) }
+    _ settlements: [Settlement], forgetting numbers: [Int64], at time: Timestamp
+  ) async throws(AccountStoreError) -> Settled {
+    guard !settlements.isEmpty || !numbers.isEmpty else { return Settled() }
+    return try await keeper.run { [keys] file throws(AccountStoreError) in
+      // Here and not on the loop, which has the next group to get ready meanwhile.
+      let settlements = settlements.map { ($0, keys.hash(of: $0.event.account)) }
+      return try file.settle(settlements, forgetting: numbers, at: time)
+    }
   }
 
   /// Counts one more attempt.

@@ -19,15 +19,16 @@ final class SQLiteAnnouncements {
     last = try database.prepare("SELECT last FROM announcement_number")
     advance = try database.prepare("UPDATE announcement_number SET last = ?")
     insertion = try database.prepare(
-      "INSERT INTO announcement (number, consumer, partition, topic, record) VALUES (?, ?, ?, ?, ?)")
+      "INSERT INTO announcement (number, consumer, partition, records) VALUES (?, ?, ?, ?)")
+    // All are read for it: there are no more than consumers hold events, and an index would cost each of them more.
     reading = try database.prepare(
       """
-      SELECT number, consumer, partition, topic, record FROM announcement
+      SELECT number, consumer, partition, records FROM announcement
       WHERE consumer = ? AND partition = ? AND number > ? ORDER BY number LIMIT ?
       """)
     readingAll = try database.prepare(
       """
-      SELECT number, consumer, partition, topic, record FROM announcement WHERE number > ? ORDER BY number LIMIT ?
+      SELECT number, consumer, partition, records FROM announcement WHERE number > ? ORDER BY number LIMIT ?
       """)
     removal = try database.prepare("DELETE FROM announcement WHERE number = ?")
   }
@@ -42,13 +43,13 @@ final class SQLiteAnnouncements {
   /// Makes `number` the last one that was given.
   func advance(to number: Int64) throws(SQLiteError) { try advance.run(number) }
 
-  /// Keeps an announcement under that number.
+  /// Keeps what is to be said of an event under that number.
   func insert(
-    _ announcement: Announcement, number: Int64, of consumer: ConsumerName, partition: Int32
+    _ announcements: [Announcement], number: Int64, of consumer: ConsumerName, partition: Int32
   ) throws(AccountStoreError) {
-    let row = try SealedAnnouncement(announcement, number: number, of: consumer, partition: partition, with: key)
+    let row = try SealedAnnouncements(announcements, number: number, of: consumer, partition: partition, with: key)
     try AccountStoreError.translating { () throws(SQLiteError) in
-      try insertion.run(number, consumer.text, Int64(partition), row.topic.name, row.record)
+      try insertion.run(number, consumer.text, Int64(partition), row.records)
     }
   }
 
@@ -61,9 +62,9 @@ final class SQLiteAnnouncements {
     while true {
       let most = limit - waiting.readable.count
       let rows = try AccountStoreError.translating { () throws(SQLiteError) in
-        var rows: [SealedAnnouncement] = []
+        var rows: [SealedAnnouncements] = []
         try reading.forEach(consumer.text, Int64(partition), last, Int64(most)) { row throws(SQLiteError) in
-          rows.append(try SealedAnnouncement(reading: row))
+          rows.append(try SealedAnnouncements(reading: row))
         }
         return rows
       }
@@ -74,18 +75,18 @@ final class SQLiteAnnouncements {
   }
 
   /// Those of all consumers behind a number.
-  func rows(after number: Int64, limit: Int) throws(AccountStoreError) -> [SealedAnnouncement] {
+  func rows(after number: Int64, limit: Int) throws(AccountStoreError) -> [SealedAnnouncements] {
     try AccountStoreError.translating { () throws(SQLiteError) in
-      var rows: [SealedAnnouncement] = []
+      var rows: [SealedAnnouncements] = []
       try readingAll.forEach(number, Int64(limit)) { row throws(SQLiteError) in
-        rows.append(try SealedAnnouncement(reading: row))
+        rows.append(try SealedAnnouncements(reading: row))
       }
       return rows
     }
   }
 
   /// Opens one.
-  func open(_ row: SealedAnnouncement) throws(AccountStoreError) -> Announcement { try row.opened(with: key) }
+  func open(_ row: SealedAnnouncements) throws(AccountStoreError) -> NumberedAnnouncements { try row.opened(with: key) }
 
   /// Forgets one; says whether it was there.
   func remove(_ number: Int64) throws(SQLiteError) -> Bool {
@@ -94,12 +95,12 @@ final class SQLiteAnnouncements {
   }
 }
 
-extension SealedAnnouncement {
-  /// Reads a row: number, consumer, partition, topic, record.
+extension SealedAnnouncements {
+  /// Reads a row: number, consumer, partition, records.
   fileprivate init(reading row: borrowing Row) throws(SQLiteError) {
-    let read = SealedAnnouncement(
-      number: try row.value(0), consumer: try row.value(1), partition: try row.value(2), topic: try row.value(3),
-      record: try row.value(4))
+    let read = SealedAnnouncements(
+      number: try row.value(0), consumer: try row.value(1), partition: try row.value(2),
+      records: try row.value(3))
     guard let read else { throw .malformed("an announcement") }
     self = read
   }

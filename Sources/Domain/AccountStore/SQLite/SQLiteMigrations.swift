@@ -78,7 +78,7 @@ enum SQLiteMigrations {
       partition INTEGER NOT NULL,
       "offset" INTEGER NOT NULL,
       PRIMARY KEY (consumer, event_id)
-    ) STRICT, WITHOUT ROWID;
+    ) STRICT;
 
     CREATE TABLE fence (
       consumer TEXT NOT NULL,
@@ -117,8 +117,7 @@ enum SQLiteMigrations {
       number INTEGER PRIMARY KEY,
       consumer TEXT NOT NULL,
       partition INTEGER NOT NULL,
-      topic TEXT NOT NULL,
-      record BLOB NOT NULL
+      records BLOB NOT NULL
     ) STRICT;
 
     CREATE TABLE announcement_number (
@@ -127,8 +126,6 @@ enum SQLiteMigrations {
     ) STRICT;
 
     INSERT INTO announcement_number (only, last) VALUES (1, 0);
-
-    CREATE INDEX announcement_by_partition ON announcement (consumer, partition, number);
 
     CREATE TABLE erasure_step (
       number INTEGER PRIMARY KEY,

@@ -13,10 +13,10 @@ extension SQLiteStoreFile {
     }
     return try AccountStoreError.translating { () throws(SQLiteError) in
       let database = try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
-      // 32 MiB each. Accounts come in no order: a page in memory is not read again, and one that changes often goes from
-      // the log into the file once.
+      // 32 MiB, and twice that for the log. Accounts come in no order: a page in memory is not read again, and one that
+      // changes often goes from the log into the file once.
       try database.execute(
-        "PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 8192; PRAGMA journal_size_limit = 33554432")
+        "PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 67108864")
       return database
     }
   }

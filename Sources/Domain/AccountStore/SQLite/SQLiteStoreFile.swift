@@ -50,12 +50,13 @@ final class SQLiteStoreFile {
     }
   }
 
-  /// Judges and writes each settlement, in one transaction.
+  /// Judges and writes each settlement, and forgets announcements, in one transaction.
   func settle(
-    _ settlements: [(Settlement, AccountHash)], at time: Timestamp
-  ) throws(AccountStoreError) -> [SettledOutcome] {
+    _ settlements: [(Settlement, AccountHash)], forgetting numbers: [Int64], at time: Timestamp
+  ) throws(AccountStoreError) -> Settled {
     var erases = false
-    let outcomes = try write { () throws(AccountStoreError) in
+    let settled = try write { () throws(AccountStoreError) in
+      let missing = try remove(numbers)
       var outcomes: [SettledOutcome] = []
       outcomes.reserveCapacity(settlements.count)
       let last = try announcements.lastNumber()
@@ -85,14 +86,13 @@ final class SQLiteStoreFile {
           try AccountStoreError.translating { () throws(SQLiteError) in
             try ledger.raiseFence(settlement.event, hash, for: settlement.consumer)
           }
-          var numbers: [Int64] = []
-          for announcement in settlement.announcements {
+          if !settlement.announcements.isEmpty {
             number += 1
-            numbers.append(number)
             try announcements.insert(
-              announcement, number: number, of: settlement.consumer, partition: settlement.event.origin.queue)
+              settlement.announcements, number: number, of: settlement.consumer,
+              partition: settlement.event.origin.queue)
           }
-          outcomes.append(.applied(announcements: numbers))
+          outcomes.append(.applied(announcements: settlement.announcements.isEmpty ? nil : number))
         }
         try AccountStoreError.translating { () throws(SQLiteError) in
           try ledger.record(settlement, hash, outcome: outcome, at: time, hadAttempts: facts.attempts > 0)
@@ -101,11 +101,11 @@ final class SQLiteStoreFile {
       if number > last {
         try AccountStoreError.translating { () throws(SQLiteError) in try announcements.advance(to: number) }
       }
-      return outcomes
+      return Settled(outcomes: outcomes, missing: missing)
     }
     if erases { (remembersErased, nextTruncation) = (true, .now) }
     forgetErased()
-    return outcomes
+    return settled
   }
 
   private func apply(
@@ -149,12 +149,14 @@ final class SQLiteStoreFile {
 
   /// Forgets announcements; returns those that were not there.
   func forget(_ numbers: [Int64]) throws(AccountStoreError) -> [Int64] {
-    try write { () throws(AccountStoreError) in
-      try AccountStoreError.translating { () throws(SQLiteError) in
-        var missing: [Int64] = []
-        for number in numbers where try !announcements.remove(number) { missing.append(number) }
-        return missing
-      }
+    try write { () throws(AccountStoreError) in try remove(numbers) }
+  }
+
+  private func remove(_ numbers: [Int64]) throws(AccountStoreError) -> [Int64] {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      var missing: [Int64] = []
+      for number in numbers where try !announcements.remove(number) { missing.append(number) }
+      return missing
     }
   }
 

@@ -33,11 +33,8 @@ struct SealedPlace {
   }
 
   // Under the announcement key.
-  static func announcement(_ number: Int64, of consumer: ConsumerName, _ partition: Int32, _ topic: Topic)
-    -> SealedPlace
-  {
+  static func announcements(_ number: Int64, of consumer: ConsumerName, _ partition: Int32) -> SealedPlace {
     SealedPlace(
-      "siwa announcement", Array("\(number)".utf8), Array(consumer.text.utf8), Array("\(partition)".utf8),
-      Array(topic.name.utf8))
+      "siwa announcement", Array("\(number)".utf8), Array(consumer.text.utf8), Array("\(partition)".utf8))
   }
 }

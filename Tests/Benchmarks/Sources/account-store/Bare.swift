@@ -1,22 +1,25 @@
 import SQLite
 
-/// SQLite alone, with rows as large in tables of the same shape: an account, a state, a row of the ledger, a fence, an
-/// announcement and its removal.
+/// SQLite alone, with rows as large in tables of the same shape: an account, a state, a fence, a row of the ledger, two
+/// announcements and the removal of those before.
 final class Bare: @unchecked Sendable {
   // Used by one thread at a time: whoever measures waits for each batch.
   private let database: Database
   private let statements: [Statement]
+  private let ledger: Statement
   private let announcement: Statement
   private let removal: Statement
+  private var waiting: [Int64] = []
 
   init(_ path: String) throws {
     database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(20))
     try database.execute(
       """
+      PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 16384; PRAGMA journal_size_limit = 67108864;
       CREATE TABLE account (hash BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE relay (hash BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE fence (hash BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
-      CREATE TABLE ledger (id TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE TABLE ledger (id TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
       CREATE TABLE announcement (number INTEGER PRIMARY KEY, value BLOB NOT NULL) STRICT;
       """)
     statements = [
@@ -29,29 +32,38 @@ final class Bare: @unchecked Sendable {
     ledger = try database.prepare("INSERT INTO ledger VALUES (?, ?)")
   }
 
-  private let ledger: Statement
-  private let sizes = [170, 80, 20]
+  private let sizes = [170, 110, 25]
 
   func insert(_ numbers: Range<Int>, of accounts: Int) throws {
+    let forgotten = waiting
+    waiting = numbers.flatMap { [Int64($0) * 2, Int64($0) * 2 + 1] }
     try database.transaction { () throws(SQLiteError) in
+      for number in forgotten { try removal.run(number) }
       for number in numbers {
-        let hash = scattered(number % accounts)
+        let id = mixed(UInt64(number))
+        let hash = scattered(id % UInt64(accounts))
         for (statement, size) in zip(statements, sizes) {
           try statement.run(hash, [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: size))
         }
-        try ledger.run("email-relay S25cB0PbHs6y97gYYmg-\(number)", [UInt8](repeating: 0, count: 90))
-        try announcement.run(Int64(number), [UInt8](repeating: 0, count: 340))
+        try ledger.run("email-relay \(mixed(id))\(id)", [UInt8](repeating: 0, count: 90))
       }
+      for number in waiting { try announcement.run(number, [UInt8](repeating: 0, count: 450)) }
     }
-    try database.transaction { () throws(SQLiteError) in for number in numbers { try removal.run(Int64(number)) } }
   }
 
   /// 32 bytes that do not come in order.
-  private func scattered(_ number: Int) -> [UInt8] {
-    var state = UInt64(truncatingIfNeeded: number) &* 0x9e37_79b9_7f4a_7c15
-    return (0..<32).map { _ in
-      state = state &* 6_364_136_223_846_793_005 &+ 1
-      return UInt8(truncatingIfNeeded: state >> 56)
+  private func scattered(_ number: UInt64) -> [UInt8] {
+    (0..<4 as Range<UInt64>).flatMap { part in
+      let word = mixed(number &* 4 &+ part)
+      return (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
     }
+  }
+
+  /// Each number becomes another one.
+  private func mixed(_ number: UInt64) -> UInt64 {
+    var number = number &+ 0x9e37_79b9_7f4a_7c15
+    number = (number ^ (number >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    number = (number ^ (number >> 27)) &* 0x94d0_49bb_1331_11eb
+    return number ^ (number >> 31)
   }
 }

@@ -27,11 +27,10 @@ struct Load: Sendable {
       let store = try await settings.open()
       var numbers: [Int64] = []
       let settled = try await measure("settled   ") { first in
-        let outcomes = try await store.settle(settlements(first), at: time(first))
-        // What the consumer before this batch has published.
-        try await store.forget(announcements: numbers)
+        // With what the consumer has published of the batch before.
+        let outcomes = try await store.settle(settlements(first), forgetting: numbers, at: time(first)).outcomes
         numbers = outcomes.reduce(into: []) { numbers, outcome in
-          if case .applied(let announced) = outcome { numbers += announced }
+          if case .applied(let number?) = outcome { numbers.append(number) }
         }
       }
       let repeated = try await measure("repeated  ") { first in
@@ -39,12 +38,29 @@ struct Load: Sendable {
       }
       await store.close()
       if postgresql != nil { return 0 }
-      let bare = try Bare("\(directory)/bare.sqlite")
-      let thread = BlockingThread(named: "bare")
-      let inserted = try await measure("SQLite    ") { first in
-        try await thread.run(throwing: { try bare.insert(first..<first + batch, of: accounts) })
-      }
+      let inserted = try await measureBare()
       print("ratio      \(rounded(settled / inserted)) settled, \(rounded(repeated / inserted)) repeated")
+      return 0
+    } catch {
+      print(error)
+      return 1
+    }
+  }
+
+  /// SQLite alone.
+  @Loop
+  private func measureBare() async throws -> Double {
+    let bare = try Bare("\(directory)/bare.sqlite")
+    let thread = BlockingThread(named: "bare")
+    return try await measure("SQLite    ") { first in
+      try await thread.run(throwing: { try bare.insert(first..<min(first + batch, count), of: accounts) })
+    }
+  }
+
+  @Loop
+  func runBare() async -> Int32 {
+    do {
+      _ = try await measureBare()
       return 0
     } catch {
       print(error)

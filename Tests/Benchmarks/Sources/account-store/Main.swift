@@ -8,10 +8,10 @@ import SQLite
 /// judgement, sealed address, ledger, fence and announcement. Beside it, in the same run, what SQLite alone takes to put
 /// as many rows of those sizes into tables of that shape, in transactions as large.
 ///
-///     account-store DIRECTORY COUNT ACCOUNTS BATCH [DATABASE]
+///     account-store DIRECTORY COUNT ACCOUNTS BATCH [DATABASE | bare]
 ///
-/// With the connection string of an empty database of PostgreSQL's, the store in that one, and nothing beside it; the CPU
-/// time is that of this process alone then.
+/// With `bare` behind it, the latter alone. With the connection string of an empty database of PostgreSQL's, the store in
+/// that one, and nothing beside it; the CPU time is that of this process alone then.
 ///
 /// Prints for each the number a second and the CPU time of one in microseconds, and the ratio between them.
 @main
@@ -21,12 +21,12 @@ struct AccountStoreBenchmark {
     guard 5...6 ~= arguments.count, let count = Int(arguments[2]), let accounts = Int(arguments[3]),
       let batch = Int(arguments[4])
     else {
-      print("account-store DIRECTORY COUNT ACCOUNTS BATCH [DATABASE]")
+      print("account-store DIRECTORY COUNT ACCOUNTS BATCH [DATABASE | bare]")
       exit(2)
     }
     let load = Load(
       directory: arguments[1], count: count, accounts: accounts, batch: batch,
       postgresql: arguments.count == 6 ? arguments[5] : nil)
-    exit(Loop.run { await load.run() })
+    exit(Loop.run { load.postgresql == "bare" ? await load.runBare() : await load.run() })
   }
 }
