@@ -136,7 +136,8 @@ let package = Package(
     .executableTarget(
       name: "killed-consumer",
       dependencies: [
-        "AccountEvents", "AccountServices", "AccountStore", "ConsumerSupport", "EventLoop", "Kafka", "Telemetry",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "ConsumerSupport", "Cryptography", "EventLoop",
+        "HTTPClient", "Kafka", "Telemetry",
       ], path: "Tests/KilledConsumer", swiftSettings: strict),
     // The consumer of one's own that README.md shows: built as by somebody outside of this package.
     .executableTarget(

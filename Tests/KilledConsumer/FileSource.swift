@@ -8,12 +8,7 @@ import Kafka
 /// The events that the consumer processes, and a file that says how far it is.
 @Loop
 final class FileSource: EventSource {
-  /// Two of one account, one that fails twice, one that never succeeds, one of no interest, one that is void, one more.
-  private static let events: [AccountEvent] = [
-    .sample(1), .sample(2), .sample(3, of: "bob"), .sample(4, of: "cleo"), .sample(5, of: "dan", .accountDelete),
-    .sample(7, of: "eve"), .sample(6, of: "eve"), .sample(8, of: "bob"), .sample(9, of: "cleo"), .sample(10),
-  ]
-
+  private let events: [AccountEvent]
   private let file: String
   private let steps: Steps
   private var isAssigned = false
@@ -21,7 +16,8 @@ final class FileSource: EventSource {
   private var waiter: CheckedContinuation<Void, Never>?
   private let partition = TopicPartition.events(0)
 
-  init(in directory: String, _ steps: Steps) {
+  init(_ events: [AccountEvent], in directory: String, _ steps: Steps) {
+    self.events = events
     (file, self.steps) = ("\(directory)/committed", steps)
     position =
       unsafe fopen(file, "r").map { handle in
@@ -33,16 +29,16 @@ final class FileSource: EventSource {
       } ?? 0
   }
 
-  var isReadToItsEnd: Bool { isAssigned && position == Self.events.count }
+  var isReadToItsEnd: Bool { isAssigned && position == events.count }
 
   func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
     if !isAssigned {
       isAssigned = true
       return .assigned([partition])
     }
-    if position < Self.events.count {
+    if position < events.count {
       // Three at a time, so that what comes finds something under way.
-      let records = Self.events.enumerated().dropFirst(position).prefix(3).map { offset, event in
+      let records = events.enumerated().dropFirst(position).prefix(3).map { offset, event in
         let record = KafkaRecord.of(event)
         return ConsumedRecord(
           topic: record.topic, position: KafkaPosition(partition: 0, offset: Int64(offset)), key: record.key,
@@ -73,7 +69,7 @@ final class FileSource: EventSource {
 
   func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) { try await commit(offsets) }
 
-  func knownEnd(of partition: TopicPartition) -> Int64? { Int64(Self.events.count) }
+  func knownEnd(of partition: TopicPartition) -> Int64? { Int64(events.count) }
 
   func close() async {}
 }

@@ -9,29 +9,30 @@ import Telemetry
 
 /// A consumer that kills its own process at a step, so that a test can begin it anew and look what became of everything.
 ///
-///     killed-consumer DIRECTORY STEP        kills itself at that step; 0: never
+///     killed-consumer DIRECTORY STEP ROLE        kills itself at that step; 0: never
 ///
-/// It processes the events of `FileSource`, and ends when all of them are done: with 0, and the number of its steps.
+/// It processes the events of its role, and ends when all of them are done: with 0, and the number of its steps.
 @main
 struct KilledConsumer {
   static func main() {
     let words = CommandLine.arguments
-    guard words.count == 3, let step = Int(words[2]) else { exit(2) }
-    exit(Loop.run { await run(in: words[1], until: step) })
+    guard words.count == 4, let step = Int(words[2]), let role = Role(rawValue: words[3]) else { exit(2) }
+    exit(Loop.run { await run(role, in: words[1], until: step) })
   }
 
   @Loop
-  private static func run(in directory: String, until last: Int) async -> Int32 {
+  private static func run(_ role: Role, in directory: String, until last: Int) async -> Int32 {
     do {
       let steps = Steps(last)
       guard let key = MasterKey([UInt8](repeating: 7, count: 32)) else { return 2 }
       let store = WatchedStore(try await SQLiteAccountStore.open("\(directory)/siwa.db", key))
       store.before = { _ in steps.step() }
       store.after = { _ in steps.step() }
-      let source = FileSource(in: directory, steps)
+      let source = FileSource(role.events, in: directory, steps)
       let registry = MetricsRegistry()
+      let consumer = try role.makeConsumer(in: directory, store, steps, registry)
       let processor = EventProcessor(
-        consumer(steps, directory), store: store, log: FileLog(in: directory, steps),
+        consumer, store: store, log: FileLog(in: directory, steps),
         bounds: ProcessingBounds(
           inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 4,
           retries: RetryPace(first: .milliseconds(2), longest: .milliseconds(2)), alarmAfter: 3,
@@ -42,7 +43,7 @@ struct KilledConsumer {
         do throws(KafkaError) { try await processor.read(from: source) } catch { complain("\(error)") }
       }
       while !source.isReadToItsEnd
-        || !String(decoding: registry.render(), as: UTF8.self).contains("in_flight{consumer=\"killed\"} 0")
+        || !String(decoding: registry.render(), as: UTF8.self).contains("in_flight{consumer=\"\(consumer.name)\"} 0")
       {
         try await Loop.sleep(for: .milliseconds(1))
       }
@@ -55,29 +56,6 @@ struct KilledConsumer {
     } catch {
       complain("\(error)")
     }
-  }
-
-  /// Does something outside with each event, of which it leaves a line.
-  private static func consumer(_ steps: Steps, _ directory: String) -> EventConsumer {
-    EventConsumer(
-      "killed", outcomes: ["done"],
-      interest: { event in
-        event.kind == .accountDelete ? nil : Interest(severity: 0, yieldsTo: [])
-      },
-      process: { delivery in
-        let event = delivery.event
-        steps.step()
-        File.append("\(event.id)\n", to: "\(directory)/effects")
-        steps.step()
-        await Loop.nextTurn()
-        if event.subject.text == "bob", delivery.attempt < 3 { throw ConsumerFailure.transient("busy") }
-        if event.subject.text == "cleo" { throw ConsumerFailure.permanent("not-ours") }
-        let announcements = ["revoked", "ended"].map { word in
-          Announcement(
-            topic: .outcomes, key: event.account.key, value: Array("\(event.id) \(word)".utf8), headers: [])
-        }
-        return Decision("done", changes: [], announcements: announcements)
-      })
   }
 
   private static func say(_ line: String) { File.write("\(line)\n", to: STDOUT_FILENO) }

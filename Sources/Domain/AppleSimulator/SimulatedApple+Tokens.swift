@@ -120,6 +120,7 @@ extension SimulatedApple {
   private func refusal(_ answer: TokensAnswer) async throws -> HTTPResponse {
     switch answer {
     case .throttled: return HTTPResponse(status: 429, headers: [("Retry-After", "30")])
+    case .refused: return Self.response(.failure("invalid_request"), as: .tokens)
     case .html: return .page(status: 200)
     case .redirect: return HTTPResponse(status: 307, headers: [("Location", "/auth/token")])
     case .silence: try await Loop.sleep(for: .seconds(3600))  // longer than anyone waits

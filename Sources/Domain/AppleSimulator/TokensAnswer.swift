@@ -8,6 +8,8 @@ package enum TokensAnswer: String, Sendable, CaseIterable {
   case unavailable
   /// 429, with a Retry-After of 30 seconds.
   case throttled
+  /// 400 `invalid_request`, for a reason that Apple keeps to itself.
+  case refused
   /// 200 with a page in HTML, as a captive portal answers.
   case html
   /// 307 to the same path.
@@ -32,7 +34,7 @@ package enum TokensAnswer: String, Sendable, CaseIterable {
   /// Whether it comes in the place of what was asked for.
   var isRefusal: Bool {
     switch self {
-    case .unavailable, .throttled, .html, .redirect, .silence: true
+    case .unavailable, .throttled, .refused, .html, .redirect, .silence: true
     case .tokens, .lost, .failedLate, .tenMegabytes, .memberTwice, .wrongKind, .cutOff: false
     }
   }

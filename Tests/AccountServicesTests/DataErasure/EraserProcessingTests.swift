@@ -112,6 +112,20 @@ import Testing
     await rig.process.drain()
   }
 
+  @Test func theEventOfATeamWithoutAPolicyIsADeadLetterAndTheNextOneGoesOn() async throws {
+    let rig = try await EraserRig()
+    let (event, next) = (AccountEvent.sample(1, .accountDelete), AccountEvent.sample(2, of: "bob", .accountDelete))
+    let other = AccountEvent(
+      id: event.id, team: try #require(TeamID("Z1B2C3D4E5")), audience: event.audience, subject: event.subject,
+      kind: event.kind, occurredAt: event.occurredAt, issuedAt: event.issuedAt)
+    try await rig.process.send(other, next)
+    try await rig.untilSaid(1)
+    try await until { rig.deadLetters() == ["no-policy"] }
+    #expect(rig.shop.orders.map(\.event) == [next.id])
+    try await rig.untilCommitted(2)
+    await rig.process.drain()
+  }
+
   // MARK: The token revoker comes first
 
   /// A token of the account's, from before what the events speak of; `end` ends it as the token revoker does.

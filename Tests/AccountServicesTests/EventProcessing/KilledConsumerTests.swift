@@ -30,7 +30,8 @@ import Testing
     _ = try await SQLiteAccountStore.migrate("\(directory.path)/siwa.db", key)
     var ends: [RunningProgram.End] = []
     for step in steps {
-      let end = try await RunningProgram.run("killed-consumer", [directory.path, String(step)], [:]) { program in
+      let end = try await RunningProgram.run("killed-consumer", [directory.path, String(step), "sample"], [:]) {
+        program in
         try await program.untilEnd()
       }
       ends.append(end)

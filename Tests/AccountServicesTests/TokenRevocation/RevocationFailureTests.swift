@@ -159,4 +159,21 @@ import Testing
       #expect(try rig.said() == whole)
     }
   }
+
+  /// What Apple does not take, trying again does not help: a person has to look, and nobody else waits for it.
+  @Test func whatAppleRefusesIsADeadLetterAndNothingElseStops() async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 10)
+      try await rig.signIn("bob", at: 10)
+      rig.apple.revocationsAnswer = .refused
+      try rig.happen(.accountDeletionRequested, 20)
+      try await until { rig.process.deadLetters == ["apple-invalid-request": 1] }
+      rig.apple.revocationsAnswer = .tokens
+      try rig.happen(.accountDeletionRequested, 21, to: "bob")
+      try await rig.process.untilDone(1)
+      #expect(rig.cluster.appended(on: Topic.deadLetters(of: .tokenRevoker).name).count == 1)
+      #expect(try rig.said() == ["event-21 tokens-revoked", "event-21 sessions-ended"])
+      #expect(try await rig.tokens().count == 1, "it is there for whoever decides")
+    }
+  }
 }

@@ -69,6 +69,7 @@ import Testing
       case .tokens: nil
       case .unavailable, .failedLate: .unavailable
       case .throttled: .throttled
+      case .refused: .invalidRequest
       case .redirect: .unexpectedStatus
       case .silence: .deadline
       case .lost: .interrupted
@@ -88,8 +89,8 @@ import Testing
       } catch {
         #expect(error.code == code)
         #expect(error.retryAfter == (answer == .throttled ? .seconds(30) : nil))
-        #expect(error.isTransient == (answer != .redirect))
-        #expect(error.isUncertain == (answer != .throttled))
+        #expect(error.isTransient == (answer != .redirect && answer != .refused))
+        #expect(error.isUncertain == (answer != .throttled && answer != .refused))
       }
     }
   }
