@@ -33,7 +33,8 @@ final class Rehearsal {
   /// What has not been seen yet of what there is to be seen: of every type of event, and what follows from it.
   var missing: Set<String> = [
     "email-enabled", "email-disabled", "consent-revoked", "account-delete", "account-deletion-requested",
-    "tokens-revoked", "sessions-ended", "account-erased", "relay-changed", "email-relay",
+    "tokens-revoked", "sessions-ended", "account-erased after account-delete",
+    "account-erased after account-deletion-requested", "relay-changed", "email-relay",
   ]
 
   /// Makes all parts and binds all ports. `brokers` are those of a real cluster; nil for one in this process.

@@ -61,6 +61,8 @@ struct Story {
       early[event.text, default: []].append(record)
       return []
     }
+    // Of both people, whoever is erased first.
+    let type = type == AccountOutcome.Name.accountErased.rawValue ? "\(type) after \(beginning.type)" : type
     let pause = beginning.time.flatMap { begin in record.timestamp.map { "\($0 - begin) ms " } } ?? ""
     return [(type, Self.line("  \(what)", beginning.who, record, "\(pause)after \(beginning.type)\(more)"))]
   }
