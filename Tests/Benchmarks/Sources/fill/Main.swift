@@ -56,7 +56,7 @@ struct Fill {
       guard let team, let client, let subject = subject(number), let token = SecretToken("r.\(hex(UInt64(number)))"),
         let time = Timestamp(milliseconds: 1_770_000_000_000)
       else { throw SystemError.current }
-      try await store.recordSignIn(
+      _ = try await store.recordSignIn(
         Account(team: team, subject: subject), at: time,
         tokens: [NewToken(kind: .refresh, client: client, value: token)])
     }
