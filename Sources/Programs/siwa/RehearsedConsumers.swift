@@ -55,7 +55,8 @@ final class RehearsedConsumers {
         token: \(server.tokenURL)
         revoke: \(server.revocationURL)
         trusted-ca: certificate.pem
-      kafka: { bootstrap.servers: "\(bootstrapServers)" }
+      # The Kafka inside this process answers who waits for records at the end of that time alone.
+      kafka: { bootstrap.servers: "\(bootstrapServers)", fetch.wait.max.ms: 10 }
       store: { sqlite: store.sqlite, master-key: master-key }
       token-revoker: { admin: "127.0.0.1:0" }
       data-eraser:
