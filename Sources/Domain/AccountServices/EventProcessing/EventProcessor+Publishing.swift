@@ -46,44 +46,52 @@ extension EventProcessor {
     var next = sayings
     for (index, saying) in sayings.enumerated() {
       log.append(saying.record) { [weak self] report in
+        self?.note(report)
         if case .failure(let error) = report {
           first = min(first, index)
           next[index] = saying.again(after: error)
-          self?.logger.warning(
-            "the log does not take what is to be said",
-            [
-              "kafka.topic": .string(saying.record.topic), "reason": .string(error.reason),
-              "detail": .string(error.detail),
-            ])
         }
         missing -= 1
         guard missing == 0, let self else { return }
         if first == sayings.count { return isDone(true) }
-        let rest = Array(next[first...])
-        let pause = Self.logPace.pause(after: failures + 1, random: 0.5 + random() / 2)
-        agenda.after(pause) { [weak self] in
+        let rest = Publication(sayings: Array(next[first...]), work: work, failures: failures + 1, isDone: isDone)
+        agenda.after(Self.logPace.pause(after: failures + 1, random: 0.5 + random() / 2)) { [weak self] in
           guard let self, !isOver else { return }
-          republishing += 1
-          Task(executorPreference: Loop.executor) {
-            await self.publishAgain(rest, of: work, failures: failures + 1, then: isDone)
-          }
+          republications.add(rest)
         }
       }
     }
   }
 
-  /// Publishes what is still to be said. A member that does not know yet that it has lost the partition must not say
-  /// again, behind newer news, what the next one has said meanwhile: that is forgotten by then.
-  private func publishAgain(
-    _ sayings: [Saying], of work: PartitionWork, failures: Int, then isDone: @escaping @Loop (Bool) -> Void
-  ) async {
-    defer { republishing -= 1 }
-    guard !work.isGone, let left = await stillToBeSaid(sayings, of: work), !work.isGone else { return isDone(false) }
-    publish(left, of: work, failures: failures, then: isDone)
+  /// What the log has not taken.
+  struct Publication {
+    let sayings: [Saying]
+    let work: PartitionWork
+    /// How often it was tried.
+    let failures: Int
+    let isDone: @Loop (_ isThere: Bool) -> Void
   }
 
-  private func stillToBeSaid(_ sayings: [Saying], of work: PartitionWork) async -> [Saying]? {
-    guard sayings.contains(where: { $0.number != nil }) else { return sayings }
+  /// Publishes what is still to be said. A member that does not know yet that it has lost the partition must not say
+  /// again, behind newer news, what the next one has said meanwhile: that is forgotten by then. The store is asked once
+  /// for all of a partition: in an outage there may be thousands.
+  func publishAgain(_ batch: [Publication]) async {
+    for publications in Dictionary(grouping: batch, by: { ObjectIdentifier($0.work) }).values {
+      let work = publications[0].work
+      let waiting = work.isGone ? nil : await whatIsToBeSaid(of: work)
+      for publication in publications {
+        guard let waiting, !work.isGone else {
+          publication.isDone(false)
+          continue
+        }
+        let left = publication.sayings.filter { saying in saying.number.map(waiting) ?? true }
+        publish(left, of: work, failures: publication.failures, then: publication.isDone)
+      }
+    }
+  }
+
+  /// Says of a number whether it is still to be said, as far as the store was asked. Nil where nothing is done any more.
+  private func whatIsToBeSaid(of work: PartitionWork) async -> ((Int64) -> Bool)? {
     let known = await persistently { () throws(AccountStoreError) in
       try await store.announcements(
         of: consumer.name, partition: work.queue, limit: Self.mostAnnouncements)
@@ -92,6 +100,22 @@ extension EventProcessor {
     let numbers = Set(known.map(\.number))
     // Behind those that the store was asked for there may be more.
     let last = known.count == Self.mostAnnouncements ? known.last?.number ?? .max : .max
-    return sayings.filter { saying in saying.number.map { numbers.contains($0) || $0 > last } ?? true }
+    return { number in numbers.contains(number) || number > last }
+  }
+
+  /// Tells when the log begins to fail, and when it takes records again.
+  private func note(_ report: Result<EventLogPosition, EventLogError>) {
+    switch report {
+    case .success:
+      guard isLogFailing else { return }
+      isLogFailing = false
+      logger.info("the log takes records again")
+    case .failure(let error):
+      guard !isLogFailing else { return }
+      isLogFailing = true
+      logger.warning(
+        "the log does not take what is to be said: it is tried again",
+        ["reason": .string(error.reason), "detail": .string(error.detail)])
+    }
   }
 }

@@ -43,8 +43,7 @@ package final class EventProcessor {
   var lastWorker = 0
   var isCommitPlanned = false
   var isStoreFailing = false
-  /// How many publications are about to be made again.
-  var republishing = 0
+  var isLogFailing = false
   /// How many calls of the store wait to be made again.
   var pausing = 0
   /// Whether nothing new is begun.
@@ -56,6 +55,9 @@ package final class EventProcessor {
   private(set) lazy var settlements = Batches<Step>(upTo: Self.group) { [unowned self] in await settle($0) }
   private(set) lazy var failures = Batches<(Passage, ConsumerFailure)>(upTo: Self.group) { [unowned self] in
     await count($0)
+  }
+  private(set) lazy var republications = Batches<Publication>(upTo: Self.group) { [unowned self] in
+    await publishAgain($0)
   }
   private(set) lazy var restatings = Batches<Announcement>(upTo: Self.group) { [unowned self] in await sayWhatIsTrue($0)
   }
@@ -83,8 +85,10 @@ package final class EventProcessor {
 
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
-    let batches = [standings.isIdle, settlements.isIdle, failures.isIdle, restatings.isIdle]
-    let busy = batches.count { !$0 } + republishing
+    let batches = [
+      standings.isIdle, settlements.isIdle, failures.isIdle, republications.isIdle, restatings.isIdle,
+    ]
+    let busy = batches.count { !$0 }
     return busy == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
   }
 

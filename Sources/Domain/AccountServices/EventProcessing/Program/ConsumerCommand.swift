@@ -13,7 +13,8 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
   static var details: String {
     (Program.explanation.isEmpty ? "" : Program.explanation + "\n\n") + """
       SIGTERM or SIGINT: begins nothing new, finishes what was begun, tells Kafka how far it is, ends with 0. A second one
-      ends at once, with 1: what was begun is done again by the next process, and has no second effect.
+      ends at once, with 1, and so does what takes longer than \(Program.consumer).drain: what was begun is done again by
+      the next process, and has no second effect.
       Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
 
       \(Program.schema.help(of: Program.program))
@@ -27,6 +28,9 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
       CommandExample("siwa config check --program \(Program.program)", "Says beforehand whether it would start."),
     ]
   }
+
+  /// How long telling Kafka may take in the end, where it does not answer: librdkafka would wait for a minute.
+  private static var grace: Duration { .seconds(2) }
 
   private let options: ConfigurationOptions
 
@@ -73,6 +77,8 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
     do {
       let running = try await RunningConsumer(configuration, store: store, registry: MetricsRegistry(), logger: logger)
       let signals = try Signals([SIGINT, SIGTERM])
+      let limit = Deadline()
+      defer { limit.invalidate() }
       let failure = await withTaskGroup(of: KafkaError?.self) { group in
         group.addTask(executorPreference: Loop.executor) {
           let failure = await running.run()
@@ -84,6 +90,11 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
             if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
             return nil
           }
+          limit.onPass {
+            logger.error("the time to drain is over: the next process does what is not done, or not committed")
+            _exit(ExitCode.failure.rawValue)
+          }
+          limit.set(.now + configuration.consumer.drainDeadline + Self.grace)
           await running.drain(within: configuration.consumer.drainDeadline)
         }
         var failure: KafkaError?

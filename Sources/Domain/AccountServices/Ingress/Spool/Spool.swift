@@ -192,9 +192,8 @@ package final class Spool {
   private func postpone(_ removals: [SpoolGroup.Removal]) -> Bool {
     waiting.removals += removals
     removalsAtATime = 1
-    guard removals.count == 1 else { return true }
-    stuck.insert(removals[0].sequence)
-    return !waiting.inserts.isEmpty
+    stuck.formUnion(removals.map(\.sequence))
+    return removals.count > 1 || !waiting.inserts.isEmpty
   }
 
   /// Makes the changes durable, or says why not.
