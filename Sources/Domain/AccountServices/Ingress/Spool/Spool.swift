@@ -37,7 +37,7 @@ package final class Spool {
   private var pledged = 0
   private var findings: [DamagedRecord] = []
   private var waiting = SpoolGroup()
-  /// How many removals are tried at once, and those that the disk refused one by one.
+  /// How many removals are tried at once, and those that the disk has refused and not taken since.
   private var removalsAtATime = SpoolGroup.most
   private var stuck: Set<Int64> = []
   private var working: Task<Void, Never>?
