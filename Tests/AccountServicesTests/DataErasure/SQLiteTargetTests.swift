@@ -77,6 +77,47 @@ import Testing
     #expect(try await target.erase(order).affected == 0, "told again, it finds nothing and changes nothing")
   }
 
+  @Test func erasesManyTogetherAndOnlyThoseNotWhoCannotBeErased() async throws {
+    try makeDatabase()
+    // Of 17 and 23 it is found out by the commit alone.
+    try Database(path, .foreign, busyTimeout: .zero).execute(
+      """
+      CREATE TABLE invoice (user INTEGER NOT NULL REFERENCES user DEFERRABLE INITIALLY DEFERRED);
+      WITH RECURSIVE number (id) AS (VALUES (11) UNION ALL SELECT id + 1 FROM number WHERE id < 30)
+        INSERT INTO user SELECT id, 'A1B2C3D4E5', 'person-' || id, 'name-of-' || id || '-' FROM number;
+      INSERT INTO purchase SELECT id, 'book' FROM user WHERE id % 2 = 0 AND id > 10;
+      INSERT INTO invoice VALUES (17), (23)
+      """)
+    let (target, sample) = (target(), order)
+    let results = try await withThrowingTaskGroup(of: (Int, Result<ErasureResult, ErasureFailure>).self) { group in
+      for number in 11...30 {
+        let subject = try #require(AppleSubject("person-\(number)"))
+        let order = ErasureOrder(
+          account: Account(team: sample.account.team, subject: subject), event: sample.event, reason: sample.reason,
+          occurredAt: sample.occurredAt)
+        group.addTask(executorPreference: Loop.executor) {
+          do throws(ErasureFailure) { return (number, .success(try await target.erase(order))) } catch {
+            return (number, .failure(error))
+          }
+        }
+      }
+      var results: [Int: Result<ErasureResult, ErasureFailure>] = [:]
+      for try await (number, result) in group { results[number] = result }
+      return results
+    }
+    for (number, result) in results {
+      switch result {
+      case .success(let erased):
+        #expect(erased == ErasureResult(.erased, affected: number.isMultiple(of: 2) ? 2 : 1, found: 0, detail: ""))
+      case .failure(let failure): #expect(failure.code == .refused && [17, 23].contains(number))
+      }
+    }
+    #expect(results.count == 20)
+    #expect(try rows() == [5, 6])
+    let bytes = try bytesOfAllFiles()
+    for number in 11...30 { #expect(bytes.contains("name-of-\(number)-") == [17, 23].contains(number)) }
+  }
+
   @Test func takesASubjectForDataWhateverItSays() async throws {
     try makeDatabase()
     let subject = try #require(AppleSubject("'OR'1'='1'--"))

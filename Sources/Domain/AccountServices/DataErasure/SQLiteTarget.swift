@@ -3,94 +3,58 @@ import EventLoop
 import SQLite
 
 /// An SQLite database of the operator's.
+///
+/// Whoever waits for it at a moment is served by one connection, which is closed after them. Kept open, it might be to a
+/// file that another one has replaced, whose log would stay beside the new one and be taken for its own.
 package final class SQLiteTarget: ErasureTarget {
+  /// How many people are served by one connection at most.
+  private static let group = 256
+
   private let path: String
   private let statements: SQLStatements
   private let thread: BlockingThread
+  private let counts: Gathering<Account, Result<Int, ErasureFailure>>
+  private let erasures: Gathering<Account, Result<SQLiteTargetConnection.Erased, ErasureFailure>>
 
   /// The database at `path`, which must be there when the target is used.
   package init(path: String, statements: SQLStatements) {
-    (self.path, self.statements) = (path, statements)
-    thread = BlockingThread(named: "erasure")
+    let thread = BlockingThread(named: "erasure")
+    (self.path, self.statements, self.thread) = (path, statements, thread)
+    counts = Gathering(upTo: Self.group) { accounts in
+      await thread.run {
+        SQLiteTargetConnection.serve(accounts, path, statements) { connection throws(SQLiteError) in
+          try connection.count(accounts)
+        }
+      }
+    }
+    erasures = Gathering(upTo: Self.group) { accounts in
+      await thread.run {
+        SQLiteTargetConnection.serve(accounts, path, statements) { connection throws(SQLiteError) in
+          try connection.erase(accounts)
+        }
+      }
+    }
   }
 
   /// Asks the `count` statement.
-  package func count(_ account: Account) async throws(ErasureFailure) -> Int? {
-    try await run { connection throws(SQLiteError) in try connection.number(connection.count, account) }
-  }
+  package func count(_ account: Account) async throws(ErasureFailure) -> Int? { try await counts.ask(account).get() }
 
-  /// Runs the `erase` statements in one transaction, then asks the `find` statement.
+  /// Runs the `erase` statements in one transaction, together with those for others who wait, then asks the `find`
+  /// statement.
   package func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
-    let account = order.account
-    let (affected, found) = try await run { connection throws(SQLiteError) in
-      let affected = try connection.database.transaction { () throws(SQLiteError) in
-        var affected = 0
-        for statement in connection.erase {
-          try statement.run(account.subject.text, account.team.text)
-          affected += connection.database.changes
-        }
-        return affected
-      }
-      // What was erased is not to stay in the log; where a reader needs the log, SQLite overwrites it later.
-      _ = try connection.database.truncateLog()
-      return (affected, try connection.number(connection.find, account))
+    let erased = try await erasures.ask(order.account).get()
+    guard erased.found == 0 else {
+      throw ErasureFailure(.remaining, "\(erased.found) found after \(erased.affected) were erased")
     }
-    guard found == 0 else { throw ErasureFailure(.remaining, "\(found) found after \(affected) were erased") }
-    return ErasureResult(.erased, affected: affected, found: found, detail: "")
+    return ErasureResult(.erased, affected: erased.affected, found: erased.found, detail: "")
   }
 
   /// Opens the database and compiles the statements.
-  package func check() async throws(ErasureFailure) { try await run { _ in } }
-
-  private func run<Value: Sendable>(
-    _ work: @escaping @Sendable (Connection) throws(SQLiteError) -> Value
-  ) async throws(ErasureFailure) -> Value {
-    let result = await thread.run { [path, statements] in
-      Result { () throws(ErasureFailure) in
-        do throws(SQLiteError) {
-          // Anew each time: what was open before may be a file that another one has replaced, and nobody's any more.
-          return try work(try Connection(path, statements))
-        } catch {
-          throw ErasureFailure(error)
-        }
-      }
+  package func check() async throws(ErasureFailure) {
+    let answers = await thread.run { [path, statements] in
+      SQLiteTargetConnection.serve([()], path, statements) { _ in [.success(())] }
     }
-    return try result.get()
-  }
-}
-
-/// The open database, used on the target's thread alone.
-private final class Connection {
-  let database: Database
-  let count: Statement
-  let erase: [Statement]
-  let find: Statement
-
-  init(_ path: String, _ statements: SQLStatements) throws(SQLiteError) {
-    let database = try Database(path, .foreign, busyTimeout: .seconds(5))
-    func compile(_ sql: String) throws(SQLiteError) -> Statement {
-      let statement = try database.prepare(unescaped: sql, parameters: SQLStatements.parameters)
-      // One that names nobody speaks of everybody, or of a whole team.
-      guard statement.uses(parameter: "$1") else { throw .unexpectedValue("a statement without $1: \(sql)") }
-      return statement
-    }
-    func compileQuery(_ sql: String) throws(SQLiteError) -> Statement {
-      let statement = try compile(sql)
-      guard statement.isReadOnly else { throw .unexpectedValue("a statement that is to look and would change: \(sql)") }
-      return statement
-    }
-    self.database = database
-    count = try compileQuery(statements.count)
-    erase = try statements.erase.map { sql throws(SQLiteError) in try compile(sql) }
-    find = try compileQuery(statements.find)
-  }
-
-  func number(_ statement: Statement, _ account: Account) throws(SQLiteError) -> Int {
-    let number: Int64? = try statement.first(account.subject.text, account.team.text) { row throws(SQLiteError) in
-      try row.value(0)
-    }
-    guard let number, number >= 0 else { throw .unexpectedValue("a statement that is to count returned no number") }
-    return Int(number)
+    for answer in answers { try answer.get() }
   }
 }
 

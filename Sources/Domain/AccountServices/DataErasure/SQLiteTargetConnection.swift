@@ -1,0 +1,136 @@
+import AccountEvents
+import EventLoop
+import SQLite
+
+/// An operator's database, open for some people; used on the target's thread alone.
+final class SQLiteTargetConnection {
+  /// What became of one person's rows.
+  struct Erased {
+    /// How many the `erase` statements have changed.
+    let affected: Int
+    /// How many the `find` statement found then.
+    let found: Int
+  }
+
+  /// Once it has taken so long, nobody more goes into a transaction: the application's own writes wait for its end.
+  private static let longest = Duration.milliseconds(20)
+
+  private let database: Database
+  private let count: Statement
+  private let erase: [Statement]
+  private let find: Statement
+
+  /// Opens the database for these people, and returns what `work` answers each; where it throws, each has failed.
+  static func serve<Question, Answer>(
+    _ questions: [Question], _ path: String, _ statements: SQLStatements,
+    _ work: (SQLiteTargetConnection) throws(SQLiteError) -> [Result<Answer, SQLiteError>]
+  ) -> [Result<Answer, ErasureFailure>] {
+    do throws(SQLiteError) {
+      return try work(try SQLiteTargetConnection(path, statements)).map { $0.mapError { ErasureFailure($0) } }
+    } catch {
+      return questions.map { _ in .failure(ErasureFailure(error)) }
+    }
+  }
+
+  private init(_ path: String, _ statements: SQLStatements) throws(SQLiteError) {
+    let database = try Database(path, .foreign, busyTimeout: .seconds(5))
+    func compile(_ sql: String) throws(SQLiteError) -> Statement {
+      let statement = try database.prepare(unescaped: sql, parameters: SQLStatements.parameters)
+      // One that names nobody speaks of everybody, or of a whole team.
+      guard statement.uses(parameter: "$1") else { throw .unexpectedValue("a statement without $1: \(sql)") }
+      return statement
+    }
+    func compileQuery(_ sql: String) throws(SQLiteError) -> Statement {
+      let statement = try compile(sql)
+      guard statement.isReadOnly else { throw .unexpectedValue("a statement that is to look and would change: \(sql)") }
+      return statement
+    }
+    self.database = database
+    count = try compileQuery(statements.count)
+    erase = try statements.erase.map { sql throws(SQLiteError) in try compile(sql) }
+    find = try compileQuery(statements.find)
+  }
+
+  /// What the `count` statement says of each.
+  func count(_ accounts: [Account]) throws(SQLiteError) -> [Result<Int, SQLiteError>] { try look(count, accounts) }
+
+  /// Erases each, and looks for each afterwards.
+  func erase(_ accounts: [Account]) throws(SQLiteError) -> [Result<Erased, SQLiteError>] {
+    let erased = eraseTogether(accounts)
+    // What was erased is not to stay in the log; where a reader needs the log, SQLite overwrites it later.
+    _ = try database.truncateLog()
+    return zip(erased, try look(find, accounts)).map { erased, found in
+      erased.flatMap { affected in found.map { Erased(affected: affected, found: $0) } }
+    }
+  }
+
+  /// Erases as many as possible in one transaction. Where one cannot be erased nobody of theirs is, and fewer are tried
+  /// together, until that one fails alone.
+  private func eraseTogether(_ accounts: [Account]) -> [Result<Int, SQLiteError>] {
+    var results: [Result<Int, SQLiteError>] = []
+    var most = accounts.count
+    while results.count < accounts.count {
+      let rest = accounts[results.count...]
+      let some = rest.prefix(most)
+      do throws(SQLiteError) {
+        results += try eraseFirst(of: some).map { .success($0) }
+        most = min(most * 2, accounts.count)
+      } catch {
+        if Self.isEverybodys(error) {
+          results += rest.map { _ in .failure(error) }
+        } else if some.count > 1 {
+          most = some.count / 2
+        } else {
+          results.append(.failure(error))
+        }
+      }
+    }
+    return results
+  }
+
+  /// Erases people in one transaction, in their order and not for too long: at least one. Returns how many rows of each.
+  private func eraseFirst(of accounts: ArraySlice<Account>) throws(SQLiteError) -> [Int] {
+    try database.transaction { () throws(SQLiteError) in
+      let end = MonotonicTime.now + Self.longest
+      var affected: [Int] = []
+      for account in accounts where affected.isEmpty || MonotonicTime.now < end {
+        var rows = 0
+        for statement in erase {
+          try statement.run(account.subject.text, account.team.text)
+          rows += database.changes
+        }
+        affected.append(rows)
+      }
+      return affected
+    }
+  }
+
+  /// Asks a statement about each.
+  private func look(
+    _ statement: Statement, _ accounts: [Account]
+  ) throws(SQLiteError) -> [Result<Int, SQLiteError>] {
+    try database.snapshot { () throws(SQLiteError) in
+      var results: [Result<Int, SQLiteError>] = []
+      for account in accounts {
+        do throws(SQLiteError) {
+          results.append(.success(try number(statement, account)))
+        } catch {
+          if Self.isEverybodys(error) { throw error }
+          results.append(.failure(error))
+        }
+      }
+      return results
+    }
+  }
+
+  private func number(_ statement: Statement, _ account: Account) throws(SQLiteError) -> Int {
+    let number: Int64? = try statement.first(account.subject.text, account.team.text) { row throws(SQLiteError) in
+      try row.value(0)
+    }
+    guard let number, number >= 0 else { throw .unexpectedValue("a statement that is to count returned no number") }
+    return Int(number)
+  }
+
+  /// Whether it lies in the file, in a lock or the disk, and not in what was to be done for one person.
+  private static func isEverybodys(_ error: SQLiteError) -> Bool { ErasureFailure(error).code == .unavailable }
+}
