@@ -172,8 +172,9 @@ import Testing
       #expect(try await store.erasureSteps(of: event.id) == [])
       try await store.record(step("orders", .failed, 1), of: event)
       try await store.record(step("mails", .retained, 2, count: nil), of: event)
-      try await store.record(step("orders", .erased, 3), of: event)
-      try await store.record(step("orders", .erased, 4), of: Sample.event("b", at: 1))
+      try await store.record([
+        (step("orders", .erased, 3), event), (step("orders", .erased, 4), Sample.event("b", at: 1)),
+      ])
       #expect(
         try await store.erasureSteps(of: event.id) == [
           step("mails", .retained, 2, count: nil), step("orders", .erased, 3),

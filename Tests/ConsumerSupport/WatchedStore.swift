@@ -95,8 +95,8 @@ package final class WatchedStore: AccountStore {
     try await watch(.erasureSteps) { () throws(AccountStoreError) in try await store.erasureSteps(of: event) }
   }
 
-  package func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
-    try await watch(.record) { () throws(AccountStoreError) in try await store.record(step, of: event) }
+  package func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
+    try await watch(.record) { () throws(AccountStoreError) in try await store.record(steps) }
   }
 
   package func openErasures(

@@ -70,8 +70,8 @@ package protocol AccountStore: AnyObject, Sendable {
   /// The steps of an erasure so far, in the order in which they were recorded.
   func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep]
 
-  /// Records how far one target of an erasure is; replaces what was recorded of that target before.
-  func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError)
+  /// Records in one transaction how far targets of erasures are; each step replaces what was recorded of its target before.
+  func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError)
 
   /// What erasures of this consumer's have begun with and not ended, by event and target: at most `limit`, from behind
   /// `place` on; nil is the beginning. What the ledger names is over.
@@ -104,6 +104,11 @@ extension AccountStore {
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) async throws(AccountStoreError) -> [NumberedAnnouncements] {
     try await waitingAnnouncements(of: consumer, partition: partition, limit: limit).readable
+  }
+
+  /// Records how far one target of an erasure is.
+  package func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
+    try await record([(step, event)])
   }
 
   /// Writes what consumers have decided, and forgets nothing.

@@ -15,6 +15,8 @@ package final class Erasures {
   private let metrics: ErasureMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
+  /// Steps that are recorded in one transaction, because a commit costs the same however many there are.
+  private let records: Gathering<(step: ErasureStep, event: EventReference), Result<Void, AccountStoreError>>
 
   /// Erasures from these targets.
   package init(
@@ -23,6 +25,14 @@ package final class Erasures {
   ) {
     (self.targets, self.store, self.logger, self.now) = (targets, store, logger, now)
     metrics = ErasureMetrics(registry, targets: targets.map(\.name))
+    records = Gathering(upTo: 1024) { steps in
+      do throws(AccountStoreError) {
+        try await store.record(steps)
+        return steps.map { _ in .success(()) }
+      } catch {
+        return steps.map { _ in .failure(error) }
+      }
+    }
   }
 
   /// Goes on with an erasure from the targets named in `plan`, and returns what became of each, in their order.
@@ -55,7 +65,7 @@ package final class Erasures {
         logger.warning(
           "an erasure target has failed",
           ["erasure.target": .string(name), "event.id": .string(order.event.text), "cause": .describing(failure)])
-        try await store.record(
+        try await record(
           ErasureStep(
             target: name, state: .failed, before: before, affected: nil, after: nil,
             detail: failure.code.rawValue, time: now()), of: event)
@@ -81,7 +91,7 @@ package final class Erasures {
     var left = known.filter { $0.state == .begun || $0.state == .failed }.map(\.target)
     for (name, target) in targets
     where plan.contains(name) && !(target is Retention) && !known.contains(where: { $0.target == name }) {
-      try await store.record(
+      try await record(
         ErasureStep(
           target: name, state: .failed, before: nil, affected: nil, after: nil, detail: "superseded", time: now()),
         of: event)
@@ -102,13 +112,17 @@ package final class Erasures {
     package let failures: [String]
   }
 
+  private func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
+    try await records.ask((step, event)).get()
+  }
+
   private func erase(
     _ name: String, _ target: any ErasureTarget, _ order: ErasureOrder, _ event: EventReference, wasBegun: Bool,
     _ before: inout Int?
   ) async throws -> ErasureStep {
     // Counted once: an attempt that was cut short may have erased already.
     if before == nil { before = try await target.count(order.account) }
-    try await store.record(
+    try await record(
       ErasureStep(
         target: name, state: .begun, before: before, affected: nil, after: nil, detail: "", time: now()), of: event)
     let result = try await target.erase(order)
@@ -117,7 +131,7 @@ package final class Erasures {
     let step = ErasureStep(
       target: name, state: result.state == .erased ? .erased : .retained, before: before, affected: affected,
       after: result.found, detail: result.detail, time: now())
-    try await store.record(step, of: event)
+    try await record(step, of: event)
     return step
   }
 }

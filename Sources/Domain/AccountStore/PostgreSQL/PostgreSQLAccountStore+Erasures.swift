@@ -8,12 +8,12 @@ extension PostgreSQLAccountStore {
     try await database.read { connection in try await PostgreSQLErasures.steps(of: event, with: connection) }
   }
 
-  /// Records a step of an erasure.
-  func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
-    let hash = hash(of: event.account)
-    try await database.write { connection in
-      try await PostgreSQLErasures.record(step, of: event.id, hash, with: connection)
-    }
+  /// Records steps of erasures, in one exchange with the server.
+  func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
+    var batch = Batch()
+    for (step, event) in steps { PostgreSQLErasures.record(step, of: event.id, hash(of: event.account), in: &batch) }
+    let writing = batch
+    try await database.write { connection in _ = try await connection.run(writing) }
   }
 
   /// What is open of erasures.

@@ -4,10 +4,8 @@ import PostgreSQL
 /// How far erasures are, target by target.
 enum PostgreSQLErasures {
   /// Records a step in place of the target's last one; it is the latest again.
-  static func record(
-    _ step: ErasureStep, of event: EventID, _ hash: AccountHash, with connection: Connection
-  ) async throws {
-    try await connection.execute(
+  static func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash, in batch: inout Batch) {
+    batch.append(
       """
       INSERT INTO siwa.erasure_step (event_id, target, hash, state, before, affected, after, detail, at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

@@ -97,10 +97,11 @@ package final class SQLiteAccountStore: AccountStore {
     try await keeper.run { file throws(AccountStoreError) in try file.erasureSteps(of: event) }
   }
 
-  /// Records a step of an erasure.
-  package func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
-    let hash = hash(of: event.account)
-    try await keeper.run { file throws(AccountStoreError) in try file.record(step, of: event.id, hash) }
+  /// Records steps of erasures.
+  package func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
+    try await keeper.run { [keys] file throws(AccountStoreError) in
+      try file.record(steps.map { ($0.step, $0.event.id, keys.hash(of: $0.event.account)) })
+    }
   }
 
   /// What is open of erasures.

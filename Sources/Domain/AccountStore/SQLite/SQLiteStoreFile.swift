@@ -191,10 +191,12 @@ final class SQLiteStoreFile {
     try AccountStoreError.translating { () throws(SQLiteError) in try erasures.steps(of: event) }
   }
 
-  /// Records a step of an erasure.
-  func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash) throws(AccountStoreError) {
+  /// Records steps of erasures.
+  func record(_ steps: [(ErasureStep, EventID, AccountHash)]) throws(AccountStoreError) {
     try write { () throws(AccountStoreError) in
-      try AccountStoreError.translating { () throws(SQLiteError) in try erasures.record(step, of: event, hash) }
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        for (step, event, hash) in steps { try erasures.record(step, of: event, hash) }
+      }
     }
   }
 
