@@ -15,7 +15,9 @@ package final class Erasures {
   private let metrics: ErasureMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
-  /// Steps that are recorded in one transaction, because a commit costs the same however many there are.
+  /// What erasures that go on side by side ask of the store, and record there, in one transaction: it costs almost the
+  /// same however many they are.
+  private let standings: Gathering<EventReference, Result<EventStanding, AccountStoreError>>
   private let records: Gathering<(step: ErasureStep, event: EventReference), Result<Void, AccountStoreError>>
 
   /// Erasures from these targets.
@@ -25,13 +27,12 @@ package final class Erasures {
   ) {
     (self.targets, self.store, self.logger, self.now) = (targets, store, logger, now)
     metrics = ErasureMetrics(registry, targets: targets.map(\.name))
-    records = Gathering(upTo: 1024) { steps in
-      do throws(AccountStoreError) {
-        try await store.record(steps)
-        return steps.map { _ in .success(()) }
-      } catch {
-        return steps.map { _ in .failure(error) }
-      }
+    standings = Gathering(upTo: 1024) { events throws(AccountStoreError) in
+      try await store.standings(of: events, for: .dataEraser)
+    }
+    records = Gathering(upTo: 1024) { steps throws(AccountStoreError) in
+      try await store.record(steps)
+      return steps.map { _ in }
     }
   }
 
@@ -52,7 +53,7 @@ package final class Erasures {
         continue
       }
       // A target may take minutes. Who has signed in meanwhile is not the one that the event speaks of.
-      if case .superseded(let cause)? = try await store.standings(of: [event], for: .dataEraser).first {
+      if case .superseded(let cause) = try await standings.ask(event).get() {
         throw Superseded(cause: cause)
       }
       var before = earlier?.before

@@ -15,6 +15,19 @@ final class Gathering<Question, Answer: Sendable> {
     }
   }
 
+  /// The same where all of them can fail together.
+  convenience init<Value: Sendable, Failure: Error>(
+    upTo most: Int, _ answer: @escaping @Loop ([Question]) async throws(Failure) -> [Value]
+  ) where Answer == Result<Value, Failure> {
+    self.init(upTo: most) { questions in
+      do throws(Failure) {
+        return try await answer(questions).map { .success($0) }
+      } catch {
+        return questions.map { _ in .failure(error) }
+      }
+    }
+  }
+
   /// Waits for the answer.
   func ask(_ question: Question) async -> Answer {
     await withCheckedContinuation { batches.add((question, $0)) }
