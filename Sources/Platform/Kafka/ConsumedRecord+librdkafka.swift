@@ -1,4 +1,5 @@
 import CLibrdkafka
+import Glibc
 
 extension ConsumedRecord {
   /// Copies what librdkafka owns.
@@ -8,7 +9,7 @@ extension ConsumedRecord {
     position = unsafe KafkaPosition(partition: message.partition, offset: message.offset)
     key = unsafe Self.bytes(message.key, message.key_len)
     value = unsafe Self.bytes(message.payload, message.len)
-    headers = unsafe Self.headers(pointer)
+    packedHeaders = unsafe Self.headers(pointer)
     var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
     let time = unsafe rd_kafka_message_timestamp(pointer, &type)
     timestamp = type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? nil : time
@@ -19,17 +20,21 @@ extension ConsumedRecord {
     return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
   }
 
-  private static func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [KafkaHeader] {
+  private static func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> PackedHeaders {
+    var headers = PackedHeaders()
     var list: OpaquePointer?
     // The list belongs to the message.
-    guard unsafe rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return [] }
-    var headers: [KafkaHeader] = []
+    guard unsafe rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return headers }
+    var index = 0
     var name: UnsafePointer<CChar>?
     var value: UnsafeRawPointer?
     var size = 0
-    while unsafe rd_kafka_header_get_all(list, headers.count, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
+    while unsafe rd_kafka_header_get_all(list, index, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
       guard let name = unsafe name else { break }
-      headers.append(KafkaHeader(unsafe String(cString: name), unsafe bytes(value, size)))
+      unsafe headers.append(
+        UnsafeRawBufferPointer(start: name, count: strlen(name)),
+        value.map { unsafe UnsafeRawBufferPointer(start: $0, count: size) })
+      index += 1
     }
     return headers
   }
