@@ -175,9 +175,10 @@ import Testing
       try await store.record([
         (step("orders", .erased, 3), event), (step("orders", .erased, 4), Sample.event("b", at: 1)),
       ])
+      let ids = try ["b", "c", "a"].map { try #require(EventID($0)) }
       #expect(
-        try await store.erasureSteps(of: event.id) == [
-          step("mails", .retained, 2, count: nil), step("orders", .erased, 3),
+        try await store.erasureSteps(of: ids) == [
+          [step("orders", .erased, 4)], [], [step("mails", .retained, 2, count: nil), step("orders", .erased, 3)],
         ])
     }
   }

@@ -91,8 +91,8 @@ package final class WatchedStore: AccountStore {
     try await watch(.relayStates) { () throws(AccountStoreError) in try await store.relayStates(of: accounts) }
   }
 
-  package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
-    try await watch(.erasureSteps) { () throws(AccountStoreError) in try await store.erasureSteps(of: event) }
+  package func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]] {
+    try await watch(.erasureSteps) { () throws(AccountStoreError) in try await store.erasureSteps(of: events) }
   }
 
   package func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {

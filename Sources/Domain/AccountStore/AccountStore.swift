@@ -67,8 +67,8 @@ package protocol AccountStore: AnyObject, Sendable {
 
   // MARK: Erasure
 
-  /// The steps of an erasure so far, in the order in which they were recorded.
-  func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep]
+  /// The steps of each erasure so far, in the order of `events`, and of one in the order in which they were recorded.
+  func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]]
 
   /// Records in one transaction how far targets of erasures are; each step replaces what was recorded of its target before.
   func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError)
@@ -104,6 +104,11 @@ extension AccountStore {
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) async throws(AccountStoreError) -> [NumberedAnnouncements] {
     try await waitingAnnouncements(of: consumer, partition: partition, limit: limit).readable
+  }
+
+  /// The steps of one erasure so far, in the order in which they were recorded.
+  package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
+    try await erasureSteps(of: [event])[0]
   }
 
   /// Records how far one target of an erasure is.

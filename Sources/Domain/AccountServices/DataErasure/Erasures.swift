@@ -18,6 +18,7 @@ package final class Erasures {
   /// What erasures that go on side by side ask of the store, and record there, in one transaction: it costs almost the
   /// same however many they are.
   private let standings: Gathering<EventReference, Result<EventStanding, AccountStoreError>>
+  private let known: Gathering<EventID, Result<[ErasureStep], AccountStoreError>>
   private let records: Gathering<(step: ErasureStep, event: EventReference), Result<Void, AccountStoreError>>
 
   /// Erasures from these targets.
@@ -27,10 +28,11 @@ package final class Erasures {
   ) {
     (self.targets, self.store, self.logger, self.now) = (targets, store, logger, now)
     metrics = ErasureMetrics(registry, targets: targets.map(\.name))
-    standings = Gathering(upTo: 1024) { events throws(AccountStoreError) in
+    standings = Gathering(upTo: 256) { events throws(AccountStoreError) in
       try await store.standings(of: events, for: .dataEraser)
     }
-    records = Gathering(upTo: 1024) { steps throws(AccountStoreError) in
+    known = Gathering(upTo: 256) { events throws(AccountStoreError) in try await store.erasureSteps(of: events) }
+    records = Gathering(upTo: 256) { steps throws(AccountStoreError) in
       try await store.record(steps)
       return steps.map { _ in }
     }
@@ -43,7 +45,7 @@ package final class Erasures {
   package func proceed(
     with order: ErasureOrder, plan: [String], event: EventReference
   ) async throws -> [ErasureStep] {
-    let known = try await store.erasureSteps(of: order.event)
+    let known = try await known.ask(order.event).get()
     var steps: [ErasureStep] = []
     var failures: [String] = []
     for (name, target) in targets where plan.contains(name) {

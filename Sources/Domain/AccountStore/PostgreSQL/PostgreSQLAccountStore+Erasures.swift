@@ -3,9 +3,9 @@ import EventLoop
 import PostgreSQL
 
 extension PostgreSQLAccountStore {
-  /// The steps of an erasure.
-  func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
-    try await database.read { connection in try await PostgreSQLErasures.steps(of: event, with: connection) }
+  /// The steps of erasures, in one exchange with the server.
+  func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]] {
+    try await database.read { connection in try await PostgreSQLErasures.steps(of: events, with: connection) }
   }
 
   /// Records steps of erasures, in one exchange with the server.

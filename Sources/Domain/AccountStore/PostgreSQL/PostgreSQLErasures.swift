@@ -16,18 +16,24 @@ enum PostgreSQLErasures {
       step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds)
   }
 
-  /// The steps so far.
-  static func steps(of event: EventID, with connection: Connection) async throws -> [ErasureStep] {
-    try await connection.query(
-      """
-      SELECT target, state, before, affected, after, detail, at FROM siwa.erasure_step WHERE event_id = $1
-      ORDER BY number
-      """, event.text, limit: PostgreSQLStoreDatabase.limit
-    ) { row throws(PostgreSQLError) in
-      ErasureStep(
-        target: try row.value(0), state: try row.choice(1), before: try row.count(2), affected: try row.count(3),
-        after: try row.count(4), detail: try row.value(5), time: try row.time(6))
+  /// The steps so far, of each event.
+  static func steps(of events: [EventID], with connection: Connection) async throws -> [[ErasureStep]] {
+    var batch = Batch()
+    for event in events {
+      batch.append(
+        """
+        SELECT target, state, before, affected, after, detail, at FROM siwa.erasure_step WHERE event_id = $1
+        ORDER BY number
+        """, event.text)
     }
+    var steps = Array(repeating: [ErasureStep](), count: events.count)
+    try await connection.run(batch) { execution, row throws(PostgreSQLError) in
+      steps[execution].append(
+        ErasureStep(
+          target: try row.value(0), state: try row.choice(1), before: try row.count(2), affected: try row.count(3),
+          after: try row.count(4), detail: try row.value(5), time: try row.time(6)))
+    }
+    return steps
   }
 
   /// What is open, from behind a place on.

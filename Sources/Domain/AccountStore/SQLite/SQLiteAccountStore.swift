@@ -92,9 +92,9 @@ package final class SQLiteAccountStore: AccountStore {
     return try await keeper.run { file throws(AccountStoreError) in try file.relayStates(of: hashes) }
   }
 
-  /// The steps of an erasure.
-  package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
-    try await keeper.run { file throws(AccountStoreError) in try file.erasureSteps(of: event) }
+  /// The steps of erasures.
+  package func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]] {
+    try await keeper.run { file throws(AccountStoreError) in try file.erasureSteps(of: events) }
   }
 
   /// Records steps of erasures.

@@ -186,9 +186,15 @@ final class SQLiteStoreFile {
     }
   }
 
-  /// The steps of an erasure.
-  func erasureSteps(of event: EventID) throws(AccountStoreError) -> [ErasureStep] {
-    try AccountStoreError.translating { () throws(SQLiteError) in try erasures.steps(of: event) }
+  /// The steps of erasures.
+  func erasureSteps(of events: [EventID]) throws(AccountStoreError) -> [[ErasureStep]] {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try database.snapshot { () throws(SQLiteError) in
+        var steps: [[ErasureStep]] = []
+        for event in events { steps.append(try erasures.steps(of: event)) }
+        return steps
+      }
+    }
   }
 
   /// Records steps of erasures.
