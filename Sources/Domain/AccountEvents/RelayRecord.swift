@@ -38,7 +38,7 @@ public struct RelayRecord: Sendable, Hashable {
     account = Account(
       team: try members.required(members.team, "team"), subject: try members.required(members.subject, "sub"))
     state = RelayState(
-      status: status, address: members.address, isPrivate: members.isPrivate ?? false,
+      status: status, address: members.address, isPrivate: members.address != nil && members.isPrivate == true,
       since: try members.required(members.since, "since"))
     event = try members.required(members.event, "event")
   }
