@@ -11,9 +11,10 @@ package enum TokenRevokerProgram: ConsumerProgram {
   package static let administrationPort: UInt16 = 9444
   package static let explanation = """
     consent-revoked, account-delete: Apple says that it is over. The tokens issued until then are deleted, after
-    consent-revoked those of the apps that share consent (teams.TEAM.groups); Apple is not asked. account-deletion-requested: each app's authorization is revoked at Apple in that app's name, and then its
-    refresh tokens must turn out invalid; while one does not, nothing is said and it is tried again. Whoever has signed in
-    since then keeps that sign-in's tokens.
+    consent-revoked those of the apps that share consent (teams.TEAM.groups); Apple is not asked.
+    account-deletion-requested: each app's authorization is revoked at Apple in that app's name, and then its refresh
+    tokens must turn out invalid; while one does not, nothing is said and it is tried again. Whoever has signed in since
+    then keeps that sign-in's tokens.
     On apple.account-outcomes.v1 stands sessions-ended, and tokens-revoked, or no-token, or revocation-unproven where there
     was an access token alone. After the last two, tell the person how to end it in the settings of their Apple Account.
     While Apple cannot be reached, or does not accept a team's key, events wait. Alarm on
