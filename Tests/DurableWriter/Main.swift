@@ -79,7 +79,7 @@ struct DurableWriter {
           }
         }
       }
-      // Whoever kills it does so at its last word at the latest.
+      // Whoever kills it does so at its last word at the latest: it only has to be alive until then.
       while true { try await Loop.sleep(for: .seconds(60)) }
     } catch {
       complain("\(error)")

@@ -7,7 +7,8 @@ public final class TemporaryDirectory {
 
   /// Makes the directory.
   public init() {
-    var template = Array("/tmp/siwa-test-XXXXXX".utf8CString)
+    // mkdtemp puts letters of its own in the place of these six.
+    var template = Array("/tmp/siwa-test-\(String(repeating: "X", count: 6))".utf8CString)
     guard let name = unsafe mkdtemp(&template) else { fatalError("no temporary directory") }
     path = unsafe String(cString: name)
   }

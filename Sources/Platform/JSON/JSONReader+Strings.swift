@@ -94,7 +94,7 @@ extension JSONReader {
     position += 6
   }
 
-  /// The UTF-16 code unit that `\uXXXX` at `offset` stands for; nil if something else stands there.
+  /// The UTF-16 code unit that `\u` with four digits at `offset` stands for; nil if something else is there.
   private func escapedUnit(at offset: Int) -> UInt32? {
     guard offset + 6 <= end, byte(at: offset) == UInt8(ascii: "\\") else { return nil }
     guard byte(at: offset + 1) == UInt8(ascii: "u") else { return nil }

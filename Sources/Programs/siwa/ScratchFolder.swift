@@ -9,7 +9,8 @@ struct ScratchFolder: ~Copyable {
   /// Makes the folder below `TMPDIR`, or /tmp.
   init() throws(SystemError) {
     let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
-    var template = Array("\(parent)/siwa-XXXXXX".utf8CString)
+    // mkdtemp puts letters of its own in the place of these six.
+    var template = Array("\(parent)/siwa-\(String(repeating: "X", count: 6))".utf8CString)
     guard unsafe mkdtemp(&template) != nil else { throw .current }
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }

@@ -81,7 +81,8 @@ private final class Stage {
     producer = try Producer(
       try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), deadline: Self.patience,
       log: { _ in })
-    // Work takes a while, so that partitions move in the middle of it; nothing is measured by it.
+    // What a call outside would take: this is the work, so that partitions move in the middle of it. No test waits for it
+    // or measures it.
     calls.gate = { _ in
       do { try await Loop.sleep(for: .milliseconds(2)) } catch { return }  // the member ends
     }

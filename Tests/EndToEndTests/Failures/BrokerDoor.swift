@@ -110,6 +110,7 @@ final class BrokerDoor {
     return true
   }
 
+  /// The delay that the network is to have: the fault itself.
   private func pause(for duration: Duration) async {
     do { try await Loop.sleep(for: duration) } catch { state = .open }  // the tests end
   }

@@ -45,6 +45,7 @@ final class SimulatedBrokers: EventLog {
     for report in reports { report(.success(EventLogPosition(partition: Int32(partition), offset: 0))) }
   }
 
+  /// What a request costs a broker that is simulated.
   private func pause(until time: MonotonicTime) async {
     do { try await Loop.sleep(until: time) } catch { areAway = true }  // all ends
   }

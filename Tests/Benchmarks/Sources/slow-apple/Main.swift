@@ -21,6 +21,7 @@ import HTTPServer
               sharesPort: false)
           ) { request in
             guard case .complete = await request.readBody(upTo: 65536) else { return HTTPResponse(status: 400) }
+            // What it is there for: an answer that takes its time.
             do { try await Loop.sleep(for: pause) } catch { return HTTPResponse(status: 503) }
             if request.path == "/auth/revoke" { return HTTPResponse(status: 200) }
             return HTTPResponse(status: 400, body: .bytes(Array(#"{"error":"invalid_grant"}"#.utf8)))

@@ -25,7 +25,7 @@ extension ConsumerTrial {
     case .oneFrozen:
       let chosen = one()
       for member in chosen { member.freeze() }
-      // Longer than its session.
+      // Longer than its session: the fault itself. Nobody waits for it; what comes of it is judged at the end.
       try await Loop.sleep(for: .seconds(8))
       for member in chosen { member.thaw() }
     case .brokerKilled:

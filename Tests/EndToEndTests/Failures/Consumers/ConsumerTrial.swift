@@ -173,7 +173,7 @@ final class ConsumerTrial {
     tell("to be done: \(words.joined(separator: ", "))")
   }
 
-  /// Lets time pass, as long as a disruption lasts.
+  /// How long a disruption lasts is the fault itself; what comes of it is waited for by what the groups have done.
   func pass() async throws { try await Loop.sleep(for: .seconds(Double.random(in: plan.lasting, using: &random))) }
 
   /// Says how it goes, at once, where somebody waits for it.
