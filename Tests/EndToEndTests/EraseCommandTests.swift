@@ -8,7 +8,7 @@ import Testing
   private let files = TemporaryDirectory()
 
   private func run(
-    _ words: [String], input: String = ""
+    _ words: [String], input: String = "", shop: String = ""
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     let path = files.write(
       "siwa.yaml",
@@ -19,6 +19,7 @@ import Testing
         targets:
           shop:
             sqlite: shop.sqlite
+            \(shop)
             count: SELECT count(*) FROM customer WHERE sub = $1
             erase: ["DELETE FROM customer WHERE sub = $1"]
             find: SELECT count(*) FROM customer WHERE sub = $1
@@ -46,6 +47,10 @@ import Testing
     }
     let consent = try await run(["--dry-run", "--sub", "ada", "--on", "consent-revoked"])
     #expect(consent.output.hasPrefix("shop: not touched by consent-revoked\nsearch: cannot count"))
+    let cascading = try await run(["--dry-run", "--sub", "ada"], shop: "foreign-keys: true")
+    #expect(
+      cascading.output.hasPrefix("shop: 2 found, would be erased, and what its foreign keys cascade to\n"),
+      "\(cascading.errors)")
   }
 
   @Test func refusesToErase() async throws {

@@ -108,7 +108,8 @@ enum Role: String {
     )
     let shop = SQLiteTarget(
       path: "\(directory)/shop.sqlite",
-      statements: SQLStatements(count: count, erase: ["DELETE FROM customer WHERE sub = $1"], find: find))
+      statements: SQLStatements(count: count, erase: ["DELETE FROM customer WHERE sub = $1"], find: find),
+      foreignKeys: false, statementTimeout: .seconds(60))
     let newsletter = HTTPTarget(
       name: "newsletter", url: url, secret: secret, deadline: .seconds(120), client: client, now: { .now })
     let erasures = Erasures(

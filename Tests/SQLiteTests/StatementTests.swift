@@ -117,4 +117,38 @@ import Testing
     // What stands in double quotes is a name, and never a text where there is no such name.
     #expect(throws: SQLiteError.self) { try database().prepare(#"SELECT "nonsense""#) }
   }
+
+  @Test func aStatementOfSomebodyElsesDatabaseHasALimit() throws {
+    _ = try database()
+    let foreign = try Database(
+      files.path + "/test.sqlite", .foreign(foreignKeys: false, statementTimeout: .milliseconds(10)),
+      busyTimeout: .zero)
+    let endless = try foreign.prepare(
+      "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
+    for _ in 1...2 {
+      let failure = #expect(throws: SQLiteError.self) { try endless.run() }
+      #expect(failure?.code == .statementTimeout)
+    }
+    try foreign.transaction { () throws(SQLiteError) in try foreign.execute("CREATE TABLE number (value INTEGER)") }
+  }
+
+  @Test(arguments: [false, true])
+  func somebodyElsesDatabaseKeepsSQLitesDefaults(foreignKeys: Bool) throws {
+    _ = try database()
+    let foreign = try Database(
+      files.path + "/test.sqlite", .foreign(foreignKeys: foreignKeys, statementTimeout: .seconds(300)),
+      busyTimeout: .zero)
+    let pragmas: [(StaticString, Int64)] = [
+      ("PRAGMA foreign_keys", foreignKeys ? 1 : 0), ("PRAGMA trusted_schema", 1), ("PRAGMA synchronous", 2),
+      ("PRAGMA secure_delete", 1),
+    ]
+    for (pragma, value) in pragmas {
+      let found: Int64? = try foreign.prepare(pragma).first { row throws(SQLiteError) in try row.value(0) }
+      #expect(found == value, "\(pragma)")
+    }
+    // A text in double quotes, as every default build of SQLite has it.
+    let text: String? = try foreign.prepare(#"SELECT "deleted""#).first { row throws(SQLiteError) in try row.value(0) }
+    #expect(text == "deleted")
+    #expect(throws: SQLiteError.self) { try foreign.execute("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema") }
+  }
 }

@@ -1,9 +1,10 @@
 import CSQLite
+import EventLoop
 
 /// A connection to a database in a file. Its calls block, and belong on a thread of their own (`BlockingThread`).
 ///
 /// What is committed survives the process' death at any moment, and a power failure too: the file is in WAL mode with
-/// `synchronous=FULL`, so a commit returns once its pages are synced. What is deleted is overwritten. The schema is not
+/// `synchronous=FULL`, so a commit returns once its pages are synced. What is deleted is overwritten. Our own schema is not
 /// trusted beyond what it has to be. Statements are fixed texts, which the type `StaticString` sees to, or an operator's
 /// own; in both a value reaches them by being bound.
 @safe public final class Database {
@@ -14,14 +15,21 @@ import CSQLite
     /// Reads and writes. Where there is no file, one is made that only this user can read, with pages of so many bytes:
     /// a power of two from 512 to 65,536.
     case readWrite(pageSize: Int)
-    /// Reads and writes somebody else's database. The file must be there, and keeps its form: its pages, its journal.
-    case foreign
+    /// Reads and writes somebody else's database. The file must be there, and keeps its form: its pages, its journal. Its
+    /// schema means what it means in the sqlite3 shell: SQLite's own defaults hold for triggers, views and quotation
+    /// marks, and foreign keys are enforced only where the caller says so. A statement that runs for longer than
+    /// `statementTimeout` fails with `.statementTimeout`.
+    case foreign(foreignKeys: Bool, statementTimeout: Duration)
   }
 
   /// How large the log of pages that are not yet in the file becomes, as long as no reader keeps it from being reused.
   public static let logSize = 4 << 20
 
   let handle: OpaquePointer
+  /// How long a statement may run; nil where nothing limits it.
+  private let statementTimeout: Duration?
+  /// When the statement that runs has run for long enough.
+  private var statementEnd = MonotonicTime.distantFuture
 
   /// Opens the database at `path`. Another connection's lock is waited for, for as long as `busyTimeout`.
   ///
@@ -29,9 +37,12 @@ import CSQLite
   public init(_ path: String, _ access: Access, busyTimeout: Duration) throws(SQLiteError) {
     let file = DatabaseFile(path)
     let flags: Int32
+    var statementTimeout: Duration?
     switch access {
     case .readOnly: flags = SQLITE_OPEN_READONLY
-    case .foreign: flags = SQLITE_OPEN_READWRITE
+    case .foreign(_, let timeout):
+      flags = SQLITE_OPEN_READWRITE
+      statementTimeout = timeout
     case .readWrite:
       flags = SQLITE_OPEN_READWRITE
       try file.makeWhereMissing()
@@ -42,6 +53,7 @@ import CSQLite
       file.path, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE, nil)
     guard let handle = unsafe handle else { throw unsafe SQLiteError(result, of: nil) }
     unsafe self.handle = handle
+    self.statementTimeout = statementTimeout
     guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
     try configure(access, busyTimeout)
     // The directory's entry of the log: an earlier process may have been killed before it was synced.
@@ -68,7 +80,8 @@ import CSQLite
   }
 
   /// Runs `body` in a transaction that may write, and commits it. Whatever is thrown, by `body` or by the commit, nothing
-  /// of it has happened.
+  /// of it has happened. One case is in doubt: where the commit failed because the log could not be synced, its pages may
+  /// have reached the disk, and a process that recovers the log after a crash may find them.
   public func transaction<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
     // Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
     try transaction(beginning: "BEGIN IMMEDIATE", translating: { $0 }, noting: Self.note, body)
@@ -95,7 +108,8 @@ import CSQLite
     try transaction(beginning: "BEGIN", translating: translate, noting: { $0 = translate($1) }, body)
   }
 
-  /// How many rows the last statement that ended has inserted, changed or deleted.
+  /// How many rows the last INSERT, UPDATE or DELETE that ended has inserted, changed or deleted. Other statements leave
+  /// the number as it was.
   public var changes: Int { Int(unsafe sqlite3_changes64(handle)) }
 
   /// Reads the whole file and throws `.corrupt` with the first finding where it is damaged. Indices are not compared
@@ -126,16 +140,24 @@ import CSQLite
     let milliseconds = timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000
     busyTimeout = Int32(clamping: milliseconds)
     unsafe sqlite3_busy_timeout(handle, busyTimeout)
-    for (option, value) in [
-      (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
-      (SQLITE_DBCONFIG_DQS_DDL, 0), (SQLITE_DBCONFIG_DQS_DML, 0), (SQLITE_DBCONFIG_ENABLE_FKEY, 1),
-    ] as [(Int32, Int32)] {
+    var options: [(Int32, Int32)] = [(SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)]
+    if case .foreign(let foreignKeys, _) = access {
+      // Not the rest: a trigger on a full-text index, or one with a text in double quotes, has to go on working.
+      options.append((SQLITE_DBCONFIG_ENABLE_FKEY, foreignKeys ? 1 : 0))
+      limitStatements()
+    } else {
+      options += [
+        (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_DQS_DDL, 0), (SQLITE_DBCONFIG_DQS_DML, 0),
+        (SQLITE_DBCONFIG_ENABLE_FKEY, 1),
+      ]
+    }
+    for (option, value) in options {
       let result = unsafe csqlite_configure(handle, option, value)
       guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
     }
     // Nothing personal in files of temporary results, nor left in pages that are free.
     try execute("PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON")
-    if access == .foreign { try execute("PRAGMA synchronous = FULL") }
+    if case .foreign = access { try execute("PRAGMA synchronous = FULL") }
     guard case .readWrite(let pageSize) = access else { return }
     // A number of ours; a pragma takes no parameters.
     try execute(text: "PRAGMA page_size = \(pageSize)")
@@ -150,8 +172,25 @@ import CSQLite
   }
 
   private func execute(text: String) throws(SQLiteError) {
+    statementBegins()
     let result = unsafe sqlite3_exec(handle, text, nil, nil, nil)
     guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
+  }
+
+  /// The time of a statement starts to count.
+  func statementBegins() { if let statementTimeout { statementEnd = .now + statementTimeout } }
+
+  /// Has SQLite interrupt a statement whose time is over; it rolls the transaction back where the statement writes.
+  private func limitStatements() {
+    // Every 10,000 instructions of SQLite's virtual machine, well below a millisecond. The pointer is valid for as long
+    // as statements run: each keeps its database.
+    unsafe sqlite3_progress_handler(
+      handle, 10_000,
+      { database in
+        guard let database = unsafe database else { return 0 }
+        let end = unsafe Unmanaged<Database>.fromOpaque(database).takeUnretainedValue().statementEnd
+        return end < .now ? 1 : 0
+      }, Unmanaged.passUnretained(self).toOpaque())
   }
 
   private func transaction<Value, Failure: Error>(

@@ -21,6 +21,8 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
     case readOnly
     /// The file is not there, cannot be opened, or is not ours alone to write.
     case cantOpen
+    /// The statement ran for longer than the connection allows. Nothing of it, or of its transaction, has happened.
+    case statementTimeout
     /// The schema changed, and the statement does not fit it any more.
     case schema
     /// A column holds another type than the one that was asked for, or there is no such column.
@@ -57,7 +59,8 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
     let code = Code(result)
     self.init(
       code == .ioError && isFull ? .full : code, extendedCode: result,
-      detail: unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)")
+      detail: code == .statementTimeout
+        ? "the statement ran for too long" : unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)")
   }
 
   /// The code and the words.
@@ -80,6 +83,7 @@ extension SQLiteError.Code {
       case SQLITE_CONSTRAINT: .constraint
       case SQLITE_READONLY: .readOnly
       case SQLITE_CANTOPEN, SQLITE_PERM: .cantOpen
+      case SQLITE_INTERRUPT: .statementTimeout
       case SQLITE_SCHEMA: .schema
       case SQLITE_NOMEM: .outOfMemory
       default: .other

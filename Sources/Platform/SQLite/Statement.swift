@@ -89,6 +89,7 @@ import CSQLite
   }
 
   private func bind<each Value: SQLiteValue>(_ values: repeat each Value) throws(SQLiteError) {
+    database.statementBegins()
     var index: Int32 = 0
     for value in repeat each values {
       index += 1

@@ -94,8 +94,9 @@ struct EraseCommand: Command {
       }
       do throws(ErasureFailure) {
         let count = try await target.count(account)
-        Terminal.say(
-          "\(name): \(count.map { "\($0) found, would be erased" } ?? "cannot count, would be told to erase")")
+        let cascades = (target as? SQLiteTarget)?.foreignKeys ?? false ? ", and what its foreign keys cascade to" : ""
+        let found = count.map { "\($0) found, would be erased" } ?? "cannot count, would be told to erase"
+        Terminal.say("\(name): \(found)\(cascades)")
       } catch {
         Terminal.complain("siwa: \(name): \(error)")
         exit = .failure

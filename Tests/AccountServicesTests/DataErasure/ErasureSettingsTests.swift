@@ -39,7 +39,7 @@ import Testing
   @Test func readsTargetsInTheirOrderAndEachTeamsPolicy() throws {
     let settings = try load(Self.targets + "\n" + Self.teams)
     #expect(settings.targets.map(\.name) == ["shop", "newsletter", "search", "invoices"])
-    guard case .sqlite(let path, let statements) = settings.targets[0].target else {
+    guard case .sqlite(let path, let statements, foreignKeys: false) = settings.targets[0].target else {
       Issue.record("the first target is another kind")
       return
     }

@@ -37,9 +37,12 @@ import Testing
   }
 
   private func target(
-    count: String = countUsers, erase: [String] = eraseBoth, find: String = countUsers
+    count: String = countUsers, erase: [String] = eraseBoth, find: String = countUsers, foreignKeys: Bool = true,
+    statementTimeout: Duration = .seconds(300)
   ) -> SQLiteTarget {
-    SQLiteTarget(path: path, statements: SQLStatements(count: count, erase: erase, find: find))
+    SQLiteTarget(
+      path: path, statements: SQLStatements(count: count, erase: erase, find: find), foreignKeys: foreignKeys,
+      statementTimeout: statementTimeout)
   }
 
   private func rows() throws -> [Int64] {
@@ -80,7 +83,7 @@ import Testing
   @Test func erasesManyTogetherAndOnlyThoseNotWhoCannotBeErased() async throws {
     try makeDatabase()
     // Of 17 and 23 it is found out by the commit alone.
-    try Database(path, .foreign, busyTimeout: .zero).execute(
+    try Database(path, .foreign(foreignKeys: true, statementTimeout: .seconds(300)), busyTimeout: .zero).execute(
       """
       CREATE TABLE invoice (user INTEGER NOT NULL REFERENCES user DEFERRABLE INITIALLY DEFERRED);
       WITH RECURSIVE number (id) AS (VALUES (11) UNION ALL SELECT id + 1 FROM number WHERE id < 30)
@@ -183,5 +186,87 @@ import Testing
     try makeDatabase()
     #expect(try await target.erase(order).affected == 3)
     #expect(try rows() == [2, 4])
+  }
+
+  /// Makes the application's database by statements of its own, as any program with SQLite's defaults does.
+  private func make(_ statements: [String]) throws {
+    try Database(path, .readWrite(pageSize: 4096), busyTimeout: .zero).execute("CREATE TABLE first (value INTEGER)")
+    let database = try shop()
+    for statement in statements { try database.prepare(unescaped: statement, parameters: []).run() }
+  }
+
+  private func shop() throws -> Database {
+    try Database(path, .foreign(foreignKeys: false, statementTimeout: .seconds(300)), busyTimeout: .zero)
+  }
+
+  private func count(in table: String) throws -> Int64? {
+    try shop().prepare(unescaped: "SELECT count(*) FROM \(table)", parameters: []).first { row throws(SQLiteError) in
+      try row.value(0)
+    }
+  }
+
+  private nonisolated static let countCustomers = "SELECT count(*) FROM customer WHERE sub = $1"
+  private nonisolated static let eraseCustomer = ["DELETE FROM customer WHERE sub = $1"]
+
+  @Test(arguments: [false, true])
+  func followsACascadeOnlyWhereItIsToldTo(foreignKeys: Bool) async throws {
+    try make([
+      "CREATE TABLE customer (id INTEGER PRIMARY KEY, sub TEXT)",
+      "CREATE TABLE invoice (customer INTEGER REFERENCES customer ON DELETE CASCADE)",
+      "INSERT INTO customer VALUES (1, '\(order.account.subject.text)')", "INSERT INTO invoice VALUES (1)",
+    ])
+    let target = target(
+      count: Self.countCustomers, erase: Self.eraseCustomer, find: Self.countCustomers, foreignKeys: foreignKeys)
+    #expect(try await target.erase(order).affected == 1)
+    #expect(try count(in: "invoice") == (foreignKeys ? 0 : 1))
+  }
+
+  /// The trigger of SQLite's manual for a full-text index of another table, and one with a text in double quotes.
+  @Test(arguments: [
+    [
+      "CREATE VIRTUAL TABLE note USING fts5(name, content='customer', content_rowid='id')",
+      """
+      CREATE TRIGGER gone AFTER DELETE ON customer BEGIN
+        INSERT INTO note(note, rowid, name) VALUES ('delete', old.id, old.name);
+      END
+      """, "INSERT INTO note(note) VALUES ('rebuild')",
+    ],
+    [
+      "CREATE TABLE history (what TEXT, id INTEGER)",
+      #"CREATE TRIGGER gone AFTER DELETE ON customer BEGIN INSERT INTO history VALUES ("deleted", old.id); END"#,
+    ],
+  ])
+  func leavesTheSchemaItsMeaning(schema: [String]) async throws {
+    try make(
+      [
+        "CREATE TABLE customer (id INTEGER PRIMARY KEY, sub TEXT, name TEXT)",
+        "INSERT INTO customer VALUES (1, '\(order.account.subject.text)', 'Ada')",
+      ] + schema)
+    let target = target(
+      count: Self.countCustomers, erase: Self.eraseCustomer, find: Self.countCustomers, foreignKeys: false)
+    #expect(try await target.erase(order).affected == 1)
+    #expect(try count(in: "customer") == 0)
+  }
+
+  @Test func endsAStatementThatWouldNotEnd() async throws {
+    try makeDatabase()
+    let endless =
+      "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n WHERE i > $1"
+    let counting = target(count: endless, statementTimeout: .milliseconds(20))
+    let counted = await #expect(throws: ErasureFailure.self) { try await counting.count(order.account) }
+    #expect(counted == ErasureFailure(.unavailable, "statementTimeout: the statement ran for too long"))
+    let erasing = target(
+      erase: [Self.eraseBoth[0], "DELETE FROM user WHERE apple_sub = $1 AND id < (\(endless))"],
+      statementTimeout: .milliseconds(20))
+    let erased = await #expect(throws: ErasureFailure.self) { try await erasing.erase(order) }
+    #expect(erased?.code == .unavailable)
+    #expect(try rows() == [3, 6], "the transaction was rolled back")
+    #expect(try await target().erase(order).affected == 3, "the database is free again")
+  }
+
+  @Test func countsOnlyRowsThatAStatementChanged() async throws {
+    try makeDatabase()
+    let erase = [Self.eraseBoth[0], "SELECT name FROM user WHERE apple_sub = $1", Self.eraseBoth[1]]
+    #expect(try await target(erase: erase).erase(order).affected == 3)
   }
 }

@@ -6,8 +6,8 @@ package import HTTPClient
 package struct ErasureSettings: Configurable, Sendable {
   /// A target as it was declared.
   package enum Target: Sendable {
-    /// An SQLite database.
-    case sqlite(path: String, SQLStatements)
+    /// An SQLite database, whose foreign keys are enforced or not.
+    case sqlite(path: String, SQLStatements, foreignKeys: Bool)
     /// A PostgreSQL database, by libpq's connection string.
     case postgresql(connection: Secret, SQLStatements)
     /// A service.
@@ -114,6 +114,10 @@ extension ErasureSettings.Target {
     let ground = settings.readIfPresent(
       "\(path).retain", .text(1...200), "The legal ground on which data stays: it is named, and not erased.")
     let statements = SQLStatements(reading: &settings, at: path, isNeeded: sqlite != nil || postgresql != nil)
+    let foreignKeys = settings.read(
+      "\(path).foreign-keys", .boolean, default: false,
+      "Whether the SQLite database's foreign keys are enforced and its cascades followed, as after PRAGMA foreign_keys = ON."
+    )
     let secret = settings.readIfPresent(
       "\(path).secret", .secret, "The secret shared with the service: whsec_ and 24 to 64 bytes in base64.")
     let deadline = settings.read(
@@ -125,7 +129,7 @@ extension ErasureSettings.Target {
     let until = settings.readIfPresent("\(path).until", .date, "The day until which the data stays.")
 
     switch (sqlite, postgresql, url, topics, ground) {
-    case (let file?, nil, nil, nil, nil): self = .sqlite(path: file, statements)
+    case (let file?, nil, nil, nil, nil): self = .sqlite(path: file, statements, foreignKeys: foreignKeys)
     case (nil, let connection?, nil, nil, nil): self = .postgresql(connection: connection, statements)
     case (nil, nil, let url?, nil, nil):
       guard let secret = secret.flatMap({ WebhookSecret($0.revealed) }) else {

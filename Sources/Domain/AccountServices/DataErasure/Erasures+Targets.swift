@@ -14,7 +14,10 @@ extension Erasures {
     var made: [NamedTarget] = []
     for (name, target) in targets {
       switch target {
-      case .sqlite(let path, let statements): made.append((name, SQLiteTarget(path: path, statements: statements)))
+      case .sqlite(let path, let statements, let foreignKeys):
+        let target = SQLiteTarget(
+          path: path, statements: statements, foreignKeys: foreignKeys, statementTimeout: .seconds(60))
+        made.append((name, target))
       case .postgresql(let connection, let statements):
         made.append((name, PostgreSQLTarget(connection: connection, statements: statements, logger: logger)))
       case .service(let url, let secret, let deadline):

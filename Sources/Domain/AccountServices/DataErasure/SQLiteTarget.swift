@@ -10,26 +10,30 @@ package final class SQLiteTarget: ErasureTarget {
   /// How many people are served by one connection at most.
   private static let group = 256
 
-  private let path: String
-  private let statements: SQLStatements
+  /// Whether the database's foreign keys are enforced, and its cascades followed, while rows are erased.
+  package let foreignKeys: Bool
+  private let opening: SQLiteTargetConnection.Opening
   private let thread: BlockingThread
   private let counts: Gathering<Account, Result<Int, ErasureFailure>>
   private let erasures: Gathering<Account, Result<SQLiteTargetConnection.Erased, ErasureFailure>>
 
-  /// The database at `path`, which must be there when the target is used.
-  package init(path: String, statements: SQLStatements) {
+  /// The database at `path`, which must be there when the target is used. A statement that runs for longer than
+  /// `statementTimeout` fails.
+  package init(path: String, statements: SQLStatements, foreignKeys: Bool, statementTimeout: Duration) {
     let thread = BlockingThread(named: "erasure")
-    (self.path, self.statements, self.thread) = (path, statements, thread)
+    let opening = SQLiteTargetConnection.Opening(
+      path: path, statements: statements, foreignKeys: foreignKeys, statementTimeout: statementTimeout)
+    (self.foreignKeys, self.opening, self.thread) = (foreignKeys, opening, thread)
     counts = Gathering(upTo: Self.group) { accounts in
       await thread.run {
-        SQLiteTargetConnection.serve(accounts, path, statements) { connection throws(SQLiteError) in
+        SQLiteTargetConnection.serve(accounts, opening) { connection throws(SQLiteError) in
           try connection.count(accounts)
         }
       }
     }
     erasures = Gathering(upTo: Self.group) { accounts in
       await thread.run {
-        SQLiteTargetConnection.serve(accounts, path, statements) { connection throws(SQLiteError) in
+        SQLiteTargetConnection.serve(accounts, opening) { connection throws(SQLiteError) in
           try connection.erase(accounts)
         }
       }
@@ -51,8 +55,8 @@ package final class SQLiteTarget: ErasureTarget {
 
   /// Opens the database and compiles the statements.
   package func check() async throws(ErasureFailure) {
-    let answers = await thread.run { [path, statements] in
-      SQLiteTargetConnection.serve([()], path, statements) { _ in [.success(())] }
+    let answers = await thread.run { [opening] in
+      SQLiteTargetConnection.serve([()], opening) { _ in [.success(())] }
     }
     for answer in answers { try answer.get() }
   }
@@ -63,7 +67,7 @@ extension ErasureFailure {
   init(_ error: SQLiteError) {
     let code: Code =
       switch error.code {
-      case .busy, .full, .ioError, .outOfMemory: .unavailable
+      case .busy, .full, .ioError, .outOfMemory, .statementTimeout: .unavailable
       case .constraint: .refused
       case .corrupt, .notADatabase, .readOnly, .cantOpen, .schema, .unexpectedValue, .other: .misconfigured
       }

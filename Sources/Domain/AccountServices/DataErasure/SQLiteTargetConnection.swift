@@ -4,6 +4,14 @@ import SQLite
 
 /// An operator's database, open for some people; used on the target's thread alone.
 final class SQLiteTargetConnection {
+  /// What is opened, and how.
+  struct Opening: Sendable {
+    let path: String
+    let statements: SQLStatements
+    let foreignKeys: Bool
+    let statementTimeout: Duration
+  }
+
   /// What became of one person's rows.
   struct Erased {
     /// How many the `erase` statements have changed.
@@ -22,18 +30,23 @@ final class SQLiteTargetConnection {
 
   /// Opens the database for these people, and returns what `work` answers each; where it throws, each has failed.
   static func serve<Question, Answer>(
-    _ questions: [Question], _ path: String, _ statements: SQLStatements,
+    _ questions: [Question], _ opening: Opening,
     _ work: (SQLiteTargetConnection) throws(SQLiteError) -> [Result<Answer, SQLiteError>]
   ) -> [Result<Answer, ErasureFailure>] {
     do throws(SQLiteError) {
-      return try work(try SQLiteTargetConnection(path, statements)).map { $0.mapError { ErasureFailure($0) } }
+      return try work(try SQLiteTargetConnection(opening)).map { $0.mapError { ErasureFailure($0) } }
     } catch {
       return questions.map { _ in .failure(ErasureFailure(error)) }
     }
   }
 
-  private init(_ path: String, _ statements: SQLStatements) throws(SQLiteError) {
-    let database = try Database(path, .foreign, busyTimeout: .seconds(5))
+  private init(_ opening: Opening) throws(SQLiteError) {
+    let (database, statements) = (
+      try Database(
+        opening.path,
+        .foreign(foreignKeys: opening.foreignKeys, statementTimeout: opening.statementTimeout),
+        busyTimeout: .seconds(5)), opening.statements
+    )
     func compile(_ sql: String) throws(SQLiteError) -> Statement {
       let statement = try database.prepare(unescaped: sql, parameters: SQLStatements.parameters)
       // One that names nobody speaks of everybody, or of a whole team.
@@ -97,7 +110,8 @@ final class SQLiteTargetConnection {
         var rows = 0
         for statement in erase {
           try statement.run(account.subject.text, account.team.text)
-          rows += database.changes
+          // One that only looks leaves the number of the one before it.
+          if !statement.isReadOnly { rows += database.changes }
         }
         affected.append(rows)
       }

@@ -6,7 +6,7 @@ extension AccountStoreError {
   init(_ error: SQLiteError) {
     let code: Code =
       switch error.code {
-      case .busy, .cantOpen, .ioError: .unavailable
+      case .busy, .cantOpen, .ioError, .statementTimeout: .unavailable
       case .full: .full
       case .corrupt, .notADatabase, .unexpectedValue: .damaged
       case .constraint, .readOnly, .schema, .outOfMemory, .other: .failed

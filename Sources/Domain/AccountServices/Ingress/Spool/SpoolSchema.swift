@@ -137,7 +137,7 @@ extension SpoolError {
       case .full: .full
       case .corrupt, .notADatabase, .unexpectedValue: .damaged
       case .cantOpen, .readOnly: .unusableDirectory
-      case .busy, .ioError, .constraint, .schema, .outOfMemory, .other: .failed
+      case .busy, .ioError, .constraint, .schema, .statementTimeout, .outOfMemory, .other: .failed
       }
     self.init(code, directory, "\(SpoolDirectory.database): \(error)")
   }
