@@ -90,7 +90,7 @@ package final class MemorySource: EventSource {
     wake()
   }
 
-  package func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  package func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     commits += 1
     if let fault { throw fault }
     for (partition, offset) in offsets {
@@ -100,8 +100,10 @@ package final class MemorySource: EventSource {
     }
   }
 
-  package func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) {
-    try await commit(offsets)
+  package func release(
+    committing offsets: [TopicPartition: Int64], within limit: Duration
+  ) async throws(KafkaError) {
+    try await commit(offsets, within: limit)
     for partition in leaving { positions[partition] = nil }
     leaving = []
     wake()

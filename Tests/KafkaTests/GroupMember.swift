@@ -48,14 +48,15 @@ final class GroupMember {
 
   /// Lets go what was revoked, with what was done committed.
   func release(_ partitions: Set<TopicPartition>) async throws(KafkaError) {
-    try await consumer.release(committing: offsets.filter { partitions.contains($0.key) })
+    try await consumer.release(
+      committing: offsets.filter { partitions.contains($0.key) }, within: .seconds(120))
     for partition in partitions { offsets[partition] = nil }
   }
 
   /// Goes in good order: stops, commits how far it is, leaves.
   func leave() async throws(KafkaError) {
     await stop()
-    try await consumer.commit(offsets)
+    try await consumer.commit(offsets, within: .seconds(120))
     await consumer.close()
   }
 

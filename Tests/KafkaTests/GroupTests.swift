@@ -70,7 +70,9 @@ import Testing
     #expect(first.told.dropFirst() == [.revoked(second.partitions), .lost(second.partitions)])
     // Whoever has it now is not set back.
     let offsets = Dictionary(uniqueKeysWithValues: second.partitions.map { ($0, Int64(0)) })
-    let error = await #expect(throws: KafkaError.self) { try await first.consumer.commit(offsets) }
+    let error = await #expect(throws: KafkaError.self) {
+      try await first.consumer.commit(offsets, within: Self.patience)
+    }
     #expect(error?.code == .groupChanged)
     for member in [first, second] { try await member.leave() }
     await stage.close()
@@ -120,7 +122,9 @@ import Testing
     }
     // It does not know yet, and the broker does not let it commit.
     let offsets = Dictionary(uniqueKeysWithValues: own.map { ($0, Int64(0)) })
-    let error = await #expect(throws: KafkaError.self) { try await first.consumer.commit(offsets) }
+    let error = await #expect(throws: KafkaError.self) {
+      try await first.consumer.commit(offsets, within: Self.patience)
+    }
     #expect(error?.code == .groupChanged)
     first.start()
     try await until(within: Self.patience) { first.error != nil }

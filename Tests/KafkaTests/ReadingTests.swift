@@ -60,7 +60,7 @@ import Testing
       return
     }
     #expect(records.map(\.position.offset) == [7])
-    try await consumer.commit([partition: 8])
+    try await consumer.commit([partition: 8], within: Self.patience)
     #expect(try await consumer.committed([partition], within: Self.patience) == [partition: 8])
     await consumer.close()
   }

@@ -59,7 +59,7 @@ final class FileSource: EventSource {
 
   func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {}
 
-  func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     steps.step()
     let new = "\(file).new"
     File.append("\(offsets[partition] ?? 0)\n", to: new)
@@ -67,7 +67,9 @@ final class FileSource: EventSource {
     steps.step()
   }
 
-  func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) { try await commit(offsets) }
+  func release(committing offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+    try await commit(offsets, within: limit)
+  }
 
   func knownEnd(of partition: TopicPartition) -> Int64? { Int64(events.count) }
 

@@ -35,12 +35,25 @@ public final class Admin {
     return try await client.describe(topic: topic, within: limit)
   }
 
+  /// Asks for the offset of the first record that each partition still has, by partition. The same holds for it as for
+  /// `endOffsets`.
+  public func beginningOffsets(of topic: String, within limit: Duration) async throws(KafkaError) -> [Int32: Int64] {
+    let end = MonotonicTime.now + limit
+    return try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .adminClosed }
+      let partitions = try await client.partitions(of: topic, within: left)
+      return try await client.beginningOffsets(of: partitions, within: end - .now).byNumber
+    }
+  }
+
   /// Asks for the offset that the next record of each partition will have, by partition. Asks again while brokers do not
   /// agree yet who leads a partition, as after it was made. Throws the last answer when `limit` is over.
   public func endOffsets(of topic: String, within limit: Duration) async throws(KafkaError) -> [Int32: Int64] {
-    try await repeatedly(within: limit) { left throws(KafkaError) in
-      let description = try await describe(topic: topic, within: left)
-      return try await client.endOffsets(of: topic, description.partitions.map(\.number), within: left)
+    let end = MonotonicTime.now + limit
+    return try await repeatedly(within: limit) { left throws(KafkaError) in
+      guard !isClosed else { throw .adminClosed }
+      let partitions = try await client.partitions(of: topic, within: left)
+      return try await client.endOffsets(of: partitions, within: end - .now).byNumber
     }
   }
 

@@ -42,25 +42,6 @@ extension Client {
         }.sorted { $0.name < $1.name })
     }
   }
-
-  /// Asks for the offset that the next record of each partition will have.
-  func endOffsets(
-    of topic: String, _ partitions: [Int32], within limit: Duration
-  ) async throws(KafkaError) -> [Int32: Int64] {
-    let handle = handle
-    let milliseconds = limit.forLibrdkafka
-    return try await onThread {
-      var ends: [Int32: Int64] = [:]
-      for partition in partitions {
-        var (first, next) = (Int64(0), Int64(0))
-        let number = unsafe rd_kafka_query_watermark_offsets(
-          handle.pointer, topic, partition, &first, &next, milliseconds)
-        guard number == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(unreachable: number)) }
-        ends[partition] = next
-      }
-      return .success(ends)
-    }
-  }
 }
 
 extension TopicDescription {

@@ -20,26 +20,29 @@ extension Consumer {
   ///
   /// Throws `groupChanged` without asking where a partition is not ours (any more): the offset of whoever has it now must
   /// not be set back. Throws `groupMoving` while the group divides its partitions anew: what is still ours afterwards can
-  /// be committed then.
-  public func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  /// be committed then. Throws when `limit` is over: with `isUncertain` where the cluster may have it all the same, with
+  /// `isRetriable` where an earlier commit was still on its way, because they are made one after the other.
+  public func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     guard !isClosed else { throw .consumerClosed }
     guard !offsets.isEmpty else { return }
-    if let foreign = offsets.keys.filter({ !share.held.contains($0) }).min() {
-      throw KafkaError(.groupChanged, detail: "\(foreign) is not ours")
+    try await commits.commit(offsets, within: limit) { [weak self] in
+      let foreign = offsets.keys.filter { self?.share.held.contains($0) != true }.min()
+      return foreign.map { KafkaError(.groupChanged, detail: "\($0) is not ours") }
     }
-    try await commits.commit(offsets)
   }
 
   /// Lets the partitions go that were revoked, after committing these offsets of theirs: the next member goes on there.
   ///
-  /// The partitions go even where the commit fails, with its error: then the next member does again what was done since
-  /// the last commit. Throws `groupChanged` where they are gone already.
-  public func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  /// The partitions go even where the commit fails, or is not answered within `limit`, with its error: then the next
+  /// member does again what was done since the last commit. Throws `groupChanged` where they are gone already.
+  public func release(
+    committing offsets: [TopicPartition: Int64], within limit: Duration
+  ) async throws(KafkaError) {
     guard !isClosed else { throw .consumerClosed }
     guard !share.leaving.isEmpty else { throw KafkaError(.groupChanged, detail: "nothing is to be released any more") }
     let handover = share.handover
     defer { if handover == share.handover, !isClosed { letGo() } }
-    try await commit(offsets)
+    try await commit(offsets, within: limit)
   }
 
   /// Takes partitions up, or begins to hand them over.

@@ -32,7 +32,35 @@ extension Consumer {
     return list.entries.offsets
   }
 
-  /// What the group has committed, by partition; nothing for a partition of which nothing was.
+  /// Asks for the offset of the first record that each partition still has. Where the group has committed less, the
+  /// records between the two are gone, and reading begins here: librdkafka tells nobody of that but its log.
+  ///
+  /// Asks again while brokers do not agree who leads a partition, or one is away. Throws the last answer when `limit` is
+  /// over: other calls of this consumer wait for this one until then.
+  public func beginningOffsets(
+    of partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+    let end = MonotonicTime.now + limit
+    return try await repeatedly(within: limit) { _ throws(KafkaError) in
+      guard !isClosed else { throw .consumerClosed }
+      return try await client.beginningOffsets(of: partitions, within: end - .now)
+    }
+  }
+
+  /// Asks for the offset that the next record of each partition will have. Where the group has committed more, the
+  /// partition begins anew, and reading begins at `beginningOffsets`. The limit is kept as there.
+  public func endOffsets(
+    of partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+    let end = MonotonicTime.now + limit
+    return try await repeatedly(within: limit) { _ throws(KafkaError) in
+      guard !isClosed else { throw .consumerClosed }
+      return try await client.endOffsets(of: partitions, within: end - .now)
+    }
+  }
+
+  /// What the group has committed, by partition; nothing for a partition of which nothing was. Throws when `limit` is
+  /// over; a coordinator that is away is waited for until then.
   public func committed(
     _ partitions: Set<TopicPartition>, within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: Int64] {

@@ -9,6 +9,8 @@ extension EventProcessor {
   package static let handover = (in: Duration.seconds(2), atMost: Duration.seconds(5))
   /// How often the group is told how far we are.
   private static let commitPause = Duration.seconds(1)
+  /// How long the group may take to be told.
+  private static let commitLimit = Duration.seconds(10)
   private static let errorPause = Duration.milliseconds(250)
 
   /// Reads and leads on what is read, until the task is cancelled or the source ends.
@@ -59,7 +61,9 @@ extension EventProcessor {
     prepareToLose(leaving)
     await finishWhatIsExecuted(in: leaving, within: Self.handover.in)
     do throws(KafkaError) {
-      try await source?.release(committing: offsets(of: leaving.compactMap { partitions[$0] }))
+      try await source?.release(
+        committing: offsets(of: leaving.compactMap { partitions[$0] }),
+        within: Self.handover.atMost - Self.handover.in)
     } catch {
       logger.warning(
         "partitions went without a commit: the next member finds what is done in the store",
@@ -99,13 +103,13 @@ extension EventProcessor {
     let offsets = offsets(of: works)
     guard let source, !offsets.isEmpty else { return }
     do throws(KafkaError) {
-      try await source.commit(offsets)
+      try await source.commit(offsets, within: Self.commitLimit)
       for work in works { work.committed = offsets[work.partition] ?? work.committed }
     } catch {
       // Those that go are committed on their way. The others come again.
       logger.debug(
         "a commit failed", ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
-      if !isEnding, error.isRetriable { planCommit() }
+      if !isEnding, error.isRetriable || error.isUncertain { planCommit() }
     }
   }
 

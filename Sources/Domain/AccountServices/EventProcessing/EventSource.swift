@@ -15,11 +15,11 @@ package protocol EventSource: AnyObject, Sendable {
   /// Goes on where `pause` stopped.
   func resume(_ partitions: Set<TopicPartition>) throws(KafkaError)
 
-  /// Remembers for the group where each partition is to be read on.
-  func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError)
+  /// Remembers for the group where each partition is to be read on. Throws when `limit` is over.
+  func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError)
 
-  /// Lets the partitions go that were revoked, after committing these offsets of theirs.
-  func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError)
+  /// Lets the partitions go that were revoked, after committing these offsets of theirs, within `limit`.
+  func release(committing offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError)
 
   /// The offset behind a partition's last record, as far as is known.
   func knownEnd(of partition: TopicPartition) -> Int64?

@@ -163,11 +163,11 @@ private final class BenchmarkSource: EventSource {
     wake()
   }
 
-  func commit(_ offsets: [TopicPartition: Int64]) async throws(KafkaError) {
+  func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     committed = offsets.values.max() ?? committed
   }
 
-  func release(committing offsets: [TopicPartition: Int64]) async throws(KafkaError) {}
+  func release(committing offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {}
 
   func knownEnd(of partition: TopicPartition) -> Int64? { Int64(records.count) }
 
