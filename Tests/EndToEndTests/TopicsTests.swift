@@ -1,4 +1,6 @@
+import AppleSimulator
 import EventLoop
+import HTTPClient
 import Kafka
 import TestSupport
 import Testing
@@ -70,6 +72,30 @@ import Testing
         #expect(try await ingress.end() == .exit(0))
       }
     }
+  }
+
+  /// Topics as a stock broker makes them have one partition, one copy, and forget after a week.
+  @Test func whatIsStartedBeforeItsTopicsWaitsForThemAndHasNoBrokerMakeThem() async throws {
+    let broker = try await RealBroker(["auto.create.topics.enable=true"])
+    let brokers = broker.bootstrapServers
+    try await Stage.run(brokers: brokers) { stage in
+      try await stage.ingress(["SIWA_INGRESS_DEADLINES_PUBLISH": "2s"]) { ingress in
+        try await until { try await ingress.get("/readyz").text.contains("kafka: replaced: the spool takes over") }
+        #expect(try await ingress.post(stage.sign().body).status == 200)
+        try await until { try await ingress.get("/readyz").text.contains("kafka: replaced: the spool takes over") }
+        let none = try await finish("list", on: brokers)
+        #expect(none.output == "There are none. 'siwa topics create' makes them.\n", "\(none)")
+
+        let made = try await finish("create", "--replication", "1", "--partitions", "4", on: brokers)
+        #expect(made.end == .exit(0) && !made.output.contains("is there already"), "\(made)")
+        try await until { try await ingress.get("/metrics").text.contains("\nsiwa_spool_records 0\n") }
+        let admin = try Admin(KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
+        #expect(try await admin.endOffsets(of: "apple.account-events.v1", within: .seconds(120)).values.reduce(0, +) == 1)
+        await admin.close()
+        #expect(try await ingress.end() == .exit(0))
+      }
+    }
+    #expect(try await finish("compare", "--replication", "1", "--partitions", "4", on: brokers).end == .exit(0))
   }
 
   @Test func aClusterThatCannotBeAskedIsNotOneThatDiffers() async throws {

@@ -20,6 +20,28 @@ import Testing
     #expect(await answer(to: producer, within: .seconds(120)).0?.code == .closed)
   }
 
+  /// librdkafka would end the process: its issue 4381.
+  @Test(.timeLimit(.minutes(5))) func aMemberMayEndBeforeItIsGivenAnything() async {
+    for isClosed in [true, false] {
+      if isClosed {
+        await #expect(processExitsWith: .success) { try await endBetweenJoiningAndSynchronizing(isClosed: true) }
+      } else {
+        await #expect(processExitsWith: .success) { try await endBetweenJoiningAndSynchronizing(isClosed: false) }
+      }
+    }
+  }
+
+  @Loop @Test(.timeLimit(.minutes(5))) func aProducerThatIsDroppedAnswersWhoeverWaits() async throws {
+    let nobody = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")])
+    var producer: Producer? = try Producer(nobody, deadline: .seconds(600), log: { _ in })
+    let result = await withCheckedContinuation { continuation in
+      producer?.send(KafkaRecord(topic: "topic", key: nil, value: [1])) { continuation.resume(returning: $0) }
+      producer = nil
+    }
+    #expect(result.failure?.code == .closed)
+    #expect(result.failure?.isUncertain == true)
+  }
+
   /// Else the kernel would go on sending for a producer that was closed, or a process that was killed.
   @Loop @Test(.timeLimit(.minutes(5))) func whatWasNotSentEndsWithItsConnection() async throws {
     let cluster = try Cluster.embedded()
@@ -31,6 +53,33 @@ import Testing
       #expect(!lingers.isEmpty)
       for linger in lingers { #expect(linger.l_onoff == 1 && linger.l_linger == 0) }
     }
+  }
+}
+
+/// Joins a group, and ends while the answer to who gets what is on its way.
+@Loop
+private func endBetweenJoiningAndSynchronizing(isClosed: Bool) async throws {
+  let cluster = try EmbeddedCluster(brokers: 1)
+  try cluster.createTopic("topic", partitions: 1)
+  cluster.setDelay(.milliseconds(500))
+  let (joined, log) = AsyncStream.makeStream(of: Void.self)
+  let configuration = try KafkaConfiguration(properties: [
+    ("bootstrap.servers", cluster.bootstrapServers), ("debug", "cgrp"),
+  ])
+  var member: Consumer? = try Consumer(
+    configuration, group: GroupMembership(ConsumerGroup("mine"), instance: nil, handover: .seconds(1))
+  ) { line in
+    if line.facility == "JOINGROUP", line.text.contains("(no error)") { log.yield() }
+  }
+  try member?.subscribe(to: ["topic"])
+  var iterator = joined.makeAsyncIterator()
+  _ = await iterator.next()
+  if isClosed {
+    await member?.close()
+  } else {
+    member = nil
+    // What is dropped ends on a thread of its own: longer than the answer would take.
+    try await Loop.sleep(for: .seconds(2))
   }
 }
 

@@ -1,4 +1,5 @@
 import EventLoop
+import TestSupport
 import Testing
 
 @testable import Kafka
@@ -31,7 +32,8 @@ import Testing
   nonisolated static let contradictions: [(property: String, value: String)] = [
     ("enable.idempotence", "false"), ("acks", "1"), ("request.required.acks", "0"), ("message.timeout.ms", "1000"),
     ("delivery.timeout.ms", "0"), ("delivery.report.only.error", "true"), ("transactional.id", "t"),
-    ("log.queue", "true"),
+    ("log.queue", "true"), ("allow.auto.create.topics", "true"), ("partitioner", "random"),
+    ("partitioner", "consistent_random"),
   ]
 
   @Test(arguments: contradictions) func aProducerSaysWhatItDependsOn(_ row: (property: String, value: String)) throws {
@@ -47,7 +49,8 @@ import Testing
 
   @Test(arguments: [
     ("enable.auto.commit", "true"), ("group.id", "other"), ("group.instance.id", "other"), ("log.queue", "true"),
-    ("partition.assignment.strategy", "range"),
+    ("partition.assignment.strategy", "range"), ("auto.offset.reset", "latest"), ("auto.offset.reset", "error"),
+    ("allow.auto.create.topics", "true"),
   ])
   func aConsumerSaysWhatItDependsOn(property: String, value: String) throws {
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9"), (property, value)])
@@ -57,6 +60,63 @@ import Testing
         log: { _ in })
     }
     #expect(error?.detail.hasPrefix("\(property) cannot be set to anything but ") == true)
+  }
+
+  @Test func anAdminMakesNoTopicsByAskingForThem() throws {
+    let configuration = try configuration([("allow.auto.create.topics", "true")])
+    let error = #expect(throws: KafkaError.self) { try Admin(configuration, log: { _ in }) }
+    #expect(error?.detail.hasPrefix("allow.auto.create.topics cannot be set to anything but false: ") == true)
+  }
+
+  @Test(arguments: ["earliest", "smallest", "beginning"])
+  func aConsumerTakesAllNamesOfTheBeginning(_ value: String) async throws {
+    await (try Consumer(configuration([("auto.offset.reset", value)]), group: nil, log: { _ in })).close()
+  }
+
+  @Test func aMemberIsNotPutOutWhileItHandsOver() throws {
+    let group = GroupMembership(ConsumerGroup("mine"), instance: nil, handover: .seconds(5))
+    func contradictions(_ value: String) throws -> [KafkaConfiguration.Contradiction] {
+      try configuration([("max.poll.interval.ms", value)]).contradictions(to: .consumer(group))
+    }
+    #expect(try contradictions("9999").map(\.property) == ["max.poll.interval.ms"])
+    #expect(try contradictions("9999").first?.words.hasPrefix("cannot be less than 10000: ") == true)
+    #expect(try contradictions("10000") == [])
+  }
+
+  nonisolated static let kinds: [KafkaConfiguration.ClientKind] = [
+    .producer(deadline: .seconds(1)), .admin, .consumer(nil),
+    .consumer(GroupMembership(ConsumerGroup("mine"), instance: "a", handover: .seconds(5))),
+  ]
+
+  @Test(arguments: kinds) func whatLibrdkafkaHasAgainstTheWholeIsSaidWithoutConnecting(
+    _ kind: KafkaConfiguration.ClientKind
+  ) throws {
+    let sound = [[], [("security.protocol", "ssl")]] as [[(String, String)]]
+    for properties in sound { #expect(try configuration(properties).refusal(byClient: kind) == nil) }
+    let unsound = [
+      [("security.protocol", "ssl"), ("ssl.ca.location", "/nowhere")],
+      [("security.protocol", "sasl_ssl"), ("sasl.mechanism", "SCRAM-SHA-512")],
+      [("security.protocol", "ssl"), ("ssl.key.pem", "hush-hush")],
+    ]
+    for properties in unsound {
+      let words = try #require(try configuration(properties).refusal(byClient: kind), "\(properties)")
+      #expect(words != "" && !words.contains("hush"))
+    }
+  }
+
+  @Test func aTokenComesFromAFileThatIsThere() throws {
+    let files = TemporaryDirectory()
+    let mechanism = [("security.protocol", "sasl_ssl"), ("sasl.mechanism", "OAUTHBEARER")]
+    let missing = try configuration(mechanism).contradictions(to: .admin)
+    #expect(missing.map(\.property) == ["sasl.mechanism"])
+    #expect(missing.first?.words.contains("sasl.oauthbearer.token.file") == true)
+    let property = "sasl.oauthbearer.token.file"
+    let token = files.write("token", "eyJ.eyJ.e30\n")
+    #expect(KafkaConfiguration.fault(property: property, value: token) == nil)
+    #expect(try configuration(mechanism + [(property, token)]).refusal(byClient: .admin) == nil)
+    for path in [files.path + "/nothing", files.write("empty", "\n"), files.write("binary", "\u{7f}")] {
+      #expect(KafkaConfiguration.fault(property: property, value: path)?.contains(path) == true)
+    }
   }
 
   @Test func wantsToKnowWhereTheClusterIs() throws {
@@ -94,7 +154,10 @@ import Testing
   }
 
   private func producer(_ properties: [(String, String)]) throws -> Producer {
-    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")] + properties)
-    return try Producer(configuration, deadline: .seconds(1), log: { _ in })
+    try Producer(configuration(properties), deadline: .seconds(1), log: { _ in })
+  }
+
+  private func configuration(_ properties: [(String, String)]) throws -> KafkaConfiguration {
+    try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")] + properties)
   }
 }

@@ -1,5 +1,6 @@
 import CLibrdkafka
 import EventLoop
+import Synchronization
 import TestSupport
 import Testing
 
@@ -53,6 +54,67 @@ import Testing
       #expect(Array(offsets.prefix(3)) == Array(place..<place + 3))
       await consumer.close()
     }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func aReaderWithoutAGroupNeedsNoGroup() async throws {
+    let embedded = try EmbeddedCluster(brokers: 1)
+    try embedded.createTopic("topic", partitions: 1)
+    embedded.refuseGroups()
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
+    let producer = try Producer(configuration, deadline: .seconds(60), log: { _ in })
+    let (refused, log) = AsyncStream.makeStream(of: Void.self)
+    let traced = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", embedded.bootstrapServers), ("debug", "cgrp"),
+    ])
+    let reader = try Consumer(traced, group: nil) { line in
+      if line.text.contains("FindCoordinator response error") { log.yield() }
+    }
+    try reader.assign([PartitionStart(topic: "topic", partition: 0, at: .beginning)])
+    var iterator = refused.makeAsyncIterator()
+    _ = await iterator.next()
+    _ = try await producer.send(KafkaRecord(topic: "topic", key: nil, value: [7]))
+    #expect(try await reader.next(upTo: 1).map(\.value) == [[7]])
+    await reader.close()
+    let member = try Consumer(
+      configuration, group: GroupMembership(ConsumerGroup("mine"), instance: nil, handover: .seconds(1)),
+      log: { _ in })
+    try member.subscribe(to: ["topic"])
+    let error = await #expect(throws: KafkaError.self) { try await member.nextEvent(upTo: 1) }
+    #expect(error?.code == .notAuthorized)
+    await member.close()
+    _ = await producer.close(within: .zero)
+  }
+
+  @Test func whatWasNotPausedIsNotDisturbedByResuming() async throws {
+    let embedded = try EmbeddedCluster(brokers: 1)
+    try embedded.createTopic("topic", partitions: 2)
+    let lines = Mutex<[String]>([])
+    let configuration = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", embedded.bootstrapServers), ("debug", "topic"),
+    ])
+    let reader = try Consumer(configuration, group: nil) { line in
+      if line.text.contains("Application ") { lines.withLock { $0.append(line.text) } }
+    }
+    let (paused, other) = (TopicPartition("topic", 0), TopicPartition("topic", 1))
+    try reader.assign([paused, other].map { PartitionStart(topic: "topic", partition: $0.partition, at: .beginning) })
+    try reader.resume([paused, other])
+    #expect(lines.withLock { $0 } == [])
+    try reader.pause([paused])
+    for _ in 0..<2 { try reader.resume([paused, other]) }
+    let told = lines.withLock { $0 }
+    #expect(told.count == 2 && told.allSatisfy { $0.contains(" 1 partition(s)") }, "\(told)")
+    await reader.close()
+  }
+
+  @Test func whatEndsAMemberIsToldBeforeWhatDoesNot() async throws {
+    let cluster = try Cluster.embedded()
+    let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
+    consumer.fail(KafkaError(.brokerUnavailable, detail: "first"))
+    consumer.fail(KafkaError(.fatal, detail: "second"))
+    consumer.fail(KafkaError(.fenced, detail: "third"))
+    let error = await #expect(throws: KafkaError.self) { try await consumer.next(upTo: 1) }
+    #expect(error?.detail == "second")
+    await consumer.close()
   }
 
   @Test func saysHowManyWereNotAcknowledged() async throws {

@@ -37,14 +37,28 @@ public final class RealBroker: Sendable {
     public let description = "Tests/run-broker did not start a broker; see the standard error"
   }
 
-  /// Starts a broker and waits until it takes clients.
-  public init() async throws {
+  /// Starts a broker with these settings of its own, and waits until it takes clients.
+  public init(_ settings: [String] = []) async throws {
     launcher = try await RunningProgram(
-      Repository.root + "/Tests/run-broker", [Self.home ?? ""], endsWithItsInput: true)
+      Repository.root + "/Tests/run-broker", [Self.home ?? ""] + settings, endsWithItsInput: true)
     let words = try await launcher.outputLine(with: " ").split { $0 == " " }
     guard words.count == 2, let port = UInt16(words[0]), let identifier = pid_t(words[1]) else { throw NotStarted() }
     bootstrapServers = "127.0.0.1:\(port)"
     process = Mutex((identifier, 1))
+  }
+
+  /// Why a tool failed.
+  public struct ToolFailed: Error, CustomStringConvertible {
+    /// What it said.
+    public let description: String
+  }
+
+  /// Runs one of Kafka's own tools on the broker, to its end.
+  @Loop
+  public func run(_ tool: String, _ arguments: [String]) async throws {
+    let (end, output, errors) = try await RunningProgram.finish(
+      path: "\(Self.home ?? "")/bin/\(tool)", ["--bootstrap-server", bootstrapServers] + arguments)
+    if end != .exit(0) { throw ToolFailed(description: "\(tool): \(output)\(errors)") }
   }
 
   private var identifier: pid_t { process.withLock { $0.identifier } }

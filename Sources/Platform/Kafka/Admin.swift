@@ -156,6 +156,6 @@ extension KafkaError {
 }
 
 extension ClientProfile {
-  fileprivate static let admin = ClientProfile(
-    defaults: [(name: "reconnect.backoff.max.ms", value: "1000")], requirements: [log])
+  static let admin = ClientProfile(
+    defaults: [(name: "reconnect.backoff.max.ms", value: "1000")], requirements: [noTopics, log])
 }

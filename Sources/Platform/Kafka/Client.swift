@@ -24,12 +24,17 @@ import Synchronization
   /// uses it.
   private let thread = BlockingThread(named: "kafka-call")
   private let isDestroyed = Atomic(false)
+  private let isConsumer: Bool
+  /// Whether freeing the handle would end the process.
+  private let mustStay = Atomic(false)
 
   init(
     _ type: rd_kafka_type_t, _ configuration: KafkaConfiguration, _ profile: ClientProfile, events: CInt,
     log: @escaping KafkaLog
   ) throws(KafkaError) {
     let settings = try profile.apply(configuration)
+    OAuthBearerToken.prepare(settings, for: configuration)
+    isConsumer = type == RD_KAFKA_CONSUMER
     let target = unsafe Unmanaged.passRetained(LogTarget(log))
     unsafe rd_kafka_conf_set_opaque(settings.pointer, target.toOpaque())
     unsafe rd_kafka_conf_set_log_cb(settings.pointer) { client, level, facility, text in
@@ -52,30 +57,48 @@ import Synchronization
     }
     unsafe handle = Handle(pointer: pointer)
     unsafe logTarget = target
+    unsafe OAuthBearerToken.serve(pointer, for: configuration)
   }
 
   deinit {
     guard !isDestroyed.load(ordering: .relaxed) else { return }
     // Cleanup that must outlive whoever dropped the client.
-    let (handle, target, thread) = unsafe (handle, logTarget.takeUnretainedValue(), thread)
-    Task { await Self.destroy(handle, target, thread) {} }
+    let farewell = farewell
+    let thread = thread
+    Task { await Self.end(farewell, thread) }
   }
 
-  /// Waits for the calls that were given to `onThread`, makes `farewell` the last one, ends the client's threads and
-  /// frees it. May be called once.
-  func destroy(_ farewell: @escaping @Sendable () -> Void = {}) async {
+  /// Waits for the calls that were given to `onThread`, leaves the group, ends the client's threads and frees it. May be
+  /// called once.
+  func destroy() async {
     isDestroyed.store(true, ordering: .relaxed)
-    await Self.destroy(handle, unsafe logTarget.takeUnretainedValue(), thread, farewell)
+    await Self.end(farewell, thread)
   }
 
-  private static func destroy(
-    _ handle: Handle, _ target: LogTarget, _ thread: BlockingThread, _ farewell: @escaping @Sendable () -> Void
-  ) async {
-    await thread.run {
-      farewell()
+  /// Keeps the handle from being freed, until `mayBeFreed`.
+  ///
+  /// librdkafka before 2.3 aborts the process where a member is freed that has joined its group and has never been given
+  /// anything there, not even nothing: its issue 4381. Such a one leaves its group and stays in memory; most often the
+  /// process ends then anyway.
+  func mustNotBeFreed() { mustStay.store(true, ordering: .relaxed) }
+
+  /// Takes `mustNotBeFreed` back.
+  func mayBeFreed() { mustStay.store(false, ordering: .relaxed) }
+
+  private var farewell: @Sendable () -> Void {
+    let (handle, target) = unsafe (handle, logTarget.takeUnretainedValue())
+    let (isConsumer, stays) = (isConsumer, mustStay.load(ordering: .relaxed))
+    return {
+      if isConsumer { unsafe rd_kafka_consumer_close(handle.pointer) }
+      // librdkafka's threads go on where it stays, and so does what they log to.
+      if stays { return }
       unsafe rd_kafka_destroy(handle.pointer)
       unsafe Unmanaged.passUnretained(target).release()
     }
+  }
+
+  private static func end(_ farewell: @escaping @Sendable () -> Void, _ thread: BlockingThread) async {
+    await thread.run(farewell)
     thread.close()
   }
 

@@ -4,18 +4,33 @@ struct ClientProfile {
   struct Requirement {
     /// The property and its other names.
     let names: [String]
-    /// The value as librdkafka writes it; nil leaves the property unset.
+    /// The value; nil leaves the property unset.
     let value: String?
+    /// Why, in words for the user.
+    let reason: String
+  }
+
+  /// A number that must not be set too low.
+  struct Minimum {
+    let name: String
+    let value: Int
     /// Why, in words for the user.
     let reason: String
   }
 
   var defaults: [(name: String, value: String)]
   var requirements: [Requirement]
+  var minima: [Minimum] = []
 
   /// Log lines go to the caller's closure, which librdkafka's log queue would take them from.
   static let log = Requirement(
     names: ["log.queue"], value: "false", reason: "log lines go to the program's own log")
+
+  /// librdkafka's producers ask brokers to make a topic that they ask for, and a stock broker does: with one partition,
+  /// one copy, and records that are deleted after a week.
+  static let noTopics = Requirement(
+    names: ["allow.auto.create.topics"], value: "false",
+    reason: "a broker would make topics that do not keep what is promised: 'siwa topics create' makes them")
 
   /// A configuration with all of it, or what speaks against it.
   func apply(_ configuration: KafkaConfiguration) throws(KafkaError) -> ClientConfiguration {
@@ -52,14 +67,33 @@ struct ClientProfile {
   private func contradictions(
     in configuration: KafkaConfiguration, _ result: borrowing ClientConfiguration
   ) -> [KafkaConfiguration.Contradiction] {
-    requirements.flatMap { requirement -> [KafkaConfiguration.Contradiction] in
-      guard result[requirement.names[0]] != requirement.value else { return [] }
-      return requirement.names.filter(configuration.names).map { name in
-        .init(
-          property: name,
-          words: "cannot be set to anything but \(requirement.value ?? "nothing"): \(requirement.reason)")
+    var contradictions: [KafkaConfiguration.Contradiction] = []
+    for requirement in requirements {
+      guard result[requirement.names[0]] != requirement.canonicalValue else { continue }
+      for name in requirement.names where configuration.names(name) {
+        contradictions.append(
+          .init(
+            property: name,
+            words: "cannot be set to anything but \(requirement.value ?? "nothing"): \(requirement.reason)"))
       }
     }
+    for minimum in minima where configuration.names(minimum.name) {
+      guard let value = result[minimum.name].flatMap({ Int($0) }), value < minimum.value else { continue }
+      contradictions.append(
+        .init(property: minimum.name, words: "cannot be less than \(minimum.value): \(minimum.reason)"))
+    }
+    if let missing = configuration.missingToken(result["sasl.mechanisms"]) { contradictions.append(missing) }
+    return contradictions
+  }
+}
+
+extension ClientProfile.Requirement {
+  /// The value as librdkafka writes it: some have several names.
+  fileprivate var canonicalValue: String? {
+    guard let value else { return nil }
+    let scratch = ClientConfiguration()
+    _ = scratch.set(names[0], value)
+    return scratch[names[0]]
   }
 }
 

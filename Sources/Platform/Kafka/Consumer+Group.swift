@@ -8,6 +8,7 @@ extension Consumer {
     precondition(membership != nil, "a consumer without a group cannot subscribe")
     guard !isClosed else { throw .consumerClosed }
     let list = PartitionList(Set(topics.map { TopicPartition($0, RD_KAFKA_PARTITION_UA) }))
+    client.mustNotBeFreed()
     let result = unsafe rd_kafka_subscribe(client.handle.pointer, list.pointer)
     if result != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(result) }
   }
@@ -47,6 +48,8 @@ extension Consumer {
 
   /// Takes partitions up, or begins to hand them over.
   func rebalance(_ event: OpaquePointer) {
+    // There has been an assignment, be it of nothing.
+    client.mayBeFreed()
     let list = unsafe rd_kafka_event_topic_partition_list(event)
     let partitions = Set(unsafe PartitionList.entries(of: UnsafePointer(list)).map(\.partition))
     let handle = client.handle

@@ -3,13 +3,22 @@ import EventLoop
 
 extension Consumer {
   /// Reads no further records of these partitions until `resume`. What was read and not yet asked for comes afterwards.
+  ///
+  /// Like `resume` and `assign` it waits for librdkafka's main thread, on the loop: for as long as that is busy.
   public func pause(_ partitions: Set<TopicPartition>) throws(KafkaError) {
+    guard !isClosed else { throw .consumerClosed }
+    paused.formUnion(partitions)
     try unsafe change(partitions) { client, list in unsafe rd_kafka_pause_partitions(client, list) }
   }
 
-  /// Reads on where `pause` stopped.
+  /// Reads on where `pause` stopped, also where a partition went and came back meanwhile. Does nothing for one that is
+  /// not paused: librdkafka 2.0 would drop what it has fetched of it (its issue 4636).
   public func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {
-    try unsafe change(partitions) { client, list in unsafe rd_kafka_resume_partitions(client, list) }
+    guard !isClosed else { throw .consumerClosed }
+    let halted = paused.intersection(partitions)
+    if halted.isEmpty { return }
+    paused.subtract(halted)
+    try unsafe change(halted) { client, list in unsafe rd_kafka_resume_partitions(client, list) }
   }
 
   /// Reads on from these offsets. Waits for a partition that was assigned just now and is not being read yet.
@@ -100,7 +109,6 @@ extension Consumer {
     _ partitions: Set<TopicPartition>,
     _ call: (OpaquePointer, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) -> rd_kafka_resp_err_t
   ) throws(KafkaError) {
-    guard !isClosed else { throw .consumerClosed }
     let list = PartitionList(partitions)
     let result = unsafe call(client.handle.pointer, list.pointer)
     if let failure = list.entries.failure(result) { throw KafkaError(failure) }

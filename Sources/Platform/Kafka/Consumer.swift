@@ -22,6 +22,8 @@ public import EventLoop
   @safe private var waiter: UnsafeContinuation<Void, Never>?
   /// What is ours in the group.
   var share = GroupShare()
+  /// The partitions that librdkafka keeps paused, those among them that went meanwhile.
+  var paused: Set<TopicPartition> = []
 
   /// Makes a consumer that reads nothing yet. `group` is needed for `subscribe` only.
   ///
@@ -105,8 +107,7 @@ public import EventLoop
     wake()
     events.close()
     commits.close()
-    let handle = client.handle
-    await client.destroy { unsafe rd_kafka_consumer_close(handle.pointer) }
+    await client.destroy()
   }
 
   /// Takes what librdkafka has read already. Stops at what must be told after the records before it.
@@ -122,11 +123,7 @@ public import EventLoop
       case RD_KAFKA_EVENT_REBALANCE:
         unsafe rebalance(event)
       case RD_KAFKA_EVENT_ERROR:
-        let number = unsafe rd_kafka_event_error(event)
-        if number != RD_KAFKA_RESP_ERR__PARTITION_EOF {
-          let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) }
-          fail(client.error(number, words: words))
-        }
+        if !isIrrelevant(unsafe rd_kafka_event_error(event)) { fail(unsafe KafkaError(reported: event)) }
       default:
         break
       }
@@ -138,7 +135,15 @@ public import EventLoop
   /// Keeps an error until it is asked for.
   func fail(_ error: KafkaError) {
     if error.isFatal { share.loseAll() }
-    failure = failure ?? error
+    // What makes it impossible to go on counts more than what was to be told before.
+    if failure == nil || error.isFatal && failure?.isFatal != true { failure = error }
+  }
+
+  /// Whether an error says nothing of what is read. A reader without a group is also told that it may not use the group
+  /// `none`: librdkafka asks for the coordinator of every `group.id`, and nobody grants that one.
+  private func isIrrelevant(_ number: rd_kafka_resp_err_t) -> Bool {
+    number == RD_KAFKA_RESP_ERR__PARTITION_EOF
+      || membership == nil && number == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED
   }
 
   private func throwFailure() throws(KafkaError) {

@@ -44,8 +44,6 @@ extension ClientProfile {
         // So that a topic which is not there is named as the cause, and not the time that went by.
         (name: "topic.metadata.propagation.max.ms", value: "\(milliseconds / 2)"),
         (name: "reconnect.backoff.max.ms", value: "1000"),
-        // As the Java clients do it: whoever else writes by key finds the same partition.
-        (name: "partitioner", value: "murmur2_random"),
       ],
       requirements: [
         Requirement(names: ["enable.idempotence"], value: "true", reason: "a record must not be there twice"),
@@ -58,7 +56,10 @@ extension ClientProfile {
         Requirement(
           names: ["delivery.report.only.error"], value: "false", reason: "senders wait for every report"),
         Requirement(names: ["transactional.id"], value: nil, reason: "records are sent without transactions"),
-        log,
+        Requirement(
+          names: ["partitioner"], value: "murmur2_random",
+          reason: "the records of one key stay in one partition, in order; the Java clients find the same one"),
+        noTopics, log,
       ])
   }
 }

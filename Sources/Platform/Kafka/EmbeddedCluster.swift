@@ -60,6 +60,13 @@ import EventLoop
     unsafe rd_kafka_mock_topic_set_error(handles.cluster, name, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
   }
 
+  /// Makes the cluster refuse to say who coordinates a group, as one does where ACLs do not let the client know.
+  func refuseGroups() {
+    let errors = [rd_kafka_resp_err_t](repeating: RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, count: 1000)
+    let findCoordinator: Int16 = 10
+    unsafe rd_kafka_mock_push_request_errors_array(handles.cluster, findCoordinator, errors.count, errors)
+  }
+
   /// Makes all brokers take so long for an answer.
   public func setDelay(_ delay: Duration) {
     unsafe rd_kafka_mock_broker_set_rtt(handles.cluster, -1, delay.forLibrdkafka)

@@ -1,9 +1,14 @@
+import CLibrdkafka
+
 /// How to reach a cluster: librdkafka's properties, each by its own name.
 ///
 /// Every property of librdkafka passes, TLS and SASL among them. What each of Producer, Consumer and Admin depends on
-/// for its promises may not be contradicted: their initializers say so.
+/// for its promises may not be contradicted: their initializers say so. One property is not librdkafka's:
+/// `sasl.oauthbearer.token.file` names the file of the token for SASL/OAUTHBEARER, which is read again every minute.
 public struct KafkaConfiguration: Sendable, CustomStringConvertible {
   let properties: [(name: String, value: String)]
+  /// Where the token for SASL/OAUTHBEARER stands.
+  let tokenFile: String?
 
   /// Checks every property, and throws with all faults in librdkafka's own words.
   public init(properties: [(String, String)]) throws(KafkaError) {
@@ -11,11 +16,13 @@ public struct KafkaConfiguration: Sendable, CustomStringConvertible {
     guard faults.isEmpty else {
       throw KafkaError(.invalidConfiguration, detail: faults.joined(separator: "; "))
     }
-    self.properties = properties.map { (name: $0.0, value: $0.1) }
+    self.properties = properties.filter { $0.0 != OAuthBearerToken.property }.map { (name: $0.0, value: $0.1) }
+    tokenFile = properties.last { $0.0 == OAuthBearerToken.property }?.1
   }
 
   /// What librdkafka has against a property, in its own words; nil if nothing.
   public static func fault(property name: String, value: String) -> String? {
+    if name == OAuthBearerToken.property { return OAuthBearerToken.fault(inFile: value) }
     let scratch = ClientConfiguration()
     return scratch.set(name, value).map { redact($0, secrets: [(name: name, value: value)]) }
   }
@@ -28,9 +35,63 @@ public struct KafkaConfiguration: Sendable, CustomStringConvertible {
     public let words: String
   }
 
-  /// The properties that speak against a `Producer` with that deadline: it would refuse them.
-  public func contradictions(toProducerWith deadline: Duration) -> [Contradiction] {
-    ClientProfile.producer(DeliveryDeadlines(deadline)).contradictions(in: self)
+  /// A kind of client.
+  public enum ClientKind: Sendable {
+    /// A `Producer` with that deadline.
+    case producer(deadline: Duration)
+    /// A `Consumer`, in a group or in none.
+    case consumer(GroupMembership?)
+    /// An `Admin`.
+    case admin
+
+    fileprivate var profile: ClientProfile {
+      switch self {
+      case .producer(let deadline): .producer(DeliveryDeadlines(deadline))
+      case .consumer(let membership): .consumer(membership)
+      case .admin: .admin
+      }
+    }
+  }
+
+  /// The properties that speak against such a client: it would refuse them.
+  public func contradictions(to client: ClientKind) -> [Contradiction] {
+    client.profile.contradictions(in: self)
+  }
+
+  /// What librdkafka has against the properties as a whole, in its own words; nil if nothing.
+  ///
+  /// Makes such a client, without any broker to connect to, and ends it: a certificate authority that is missing, a key
+  /// that is not its certificate's, a mechanism without what it needs. Blocks for some milliseconds.
+  public func refusal(byClient client: ClientKind) -> String? {
+    do throws(KafkaError) {
+      let settings = try client.profile.apply(self)
+      unsafe rd_kafka_conf_set_log_cb(settings.pointer) { _, _, _, _ in }
+      OAuthBearerToken.prepare(settings, for: self)
+      // Spelt as nothing, so that nobody is asked.
+      for name in ["bootstrap.servers", "metadata.broker.list"] { _ = settings.set(name, "") }
+      var words = [CChar](repeating: 0, count: 512)
+      let type = if case .consumer = client { RD_KAFKA_CONSUMER } else { RD_KAFKA_PRODUCER }
+      // librdkafka owns the configuration from here on success only.
+      let conf = unsafe settings.release()
+      guard let handle = unsafe rd_kafka_new(type, conf, &words, words.count) else {
+        unsafe rd_kafka_conf_destroy(conf)
+        return redact(String(terminated: words))
+      }
+      unsafe rd_kafka_destroy(handle)
+      return nil
+    } catch {
+      return error.detail
+    }
+  }
+
+  /// What is missing for SASL/OAUTHBEARER: librdkafka of Debian cannot fetch tokens, so they come from a file.
+  func missingToken(_ mechanism: String?) -> Contradiction? {
+    guard mechanism?.uppercased() == "OAUTHBEARER", tokenFile == nil, !names("enable.sasl.oauthbearer.unsecure.jwt"),
+      let name = ["sasl.mechanisms", "sasl.mechanism"].first(where: names)
+    else { return nil }
+    return Contradiction(
+      property: name, words: "cannot be OAUTHBEARER without \(OAuthBearerToken.property), the file that holds the token"
+    )
   }
 
   /// Whether a property's value must never be shown.

@@ -22,19 +22,16 @@ extension KafkaError {
     self.init(isFatal && code != .fenced ? .fatal : code, detail: words)
   }
 
+  /// What an error event says. librdkafka puts the cause of a fatal error in its place.
+  init(reported event: OpaquePointer) {
+    let code = unsafe Code(rd_kafka_event_error(event))
+    let words = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) }
+    let isFatal = unsafe rd_kafka_event_error_is_fatal(event) != 0
+    self.init(isFatal && code != .fenced ? .fatal : code, detail: words ?? code.rawValue)
+  }
+
   private static func text(of number: rd_kafka_resp_err_t) -> String {
     unsafe String(cString: rd_kafka_err2str(number))
-  }
-}
-
-extension Client {
-  /// What an error event means: where librdkafka only says that it is fatal, it knows the cause too.
-  func error(_ number: rd_kafka_resp_err_t, words: String?) -> KafkaError {
-    guard number == RD_KAFKA_RESP_ERR__FATAL else { return KafkaError(number, words: words) }
-    var reason = [CChar](repeating: 0, count: 512)
-    let cause = unsafe rd_kafka_fatal_error(handle.pointer, &reason, reason.count)
-    let code = KafkaError.Code(cause)
-    return KafkaError(code == .fenced ? .fenced : .fatal, detail: String(terminated: reason))
   }
 }
 

@@ -38,7 +38,10 @@ public import EventLoop
     sweep.onPass { [weak self] in self?.answerDue() }
   }
 
-  isolated deinit { releaseHandles() }
+  isolated deinit {
+    answerEverybody()
+    releaseHandles()
+  }
 
   /// Sends the record and returns where it stands once every in-sync replica has it.
   ///
@@ -72,8 +75,7 @@ public import EventLoop
       deadline.set(Loop.now + limit)
     }
     deadline.invalidate()
-    for waiting in waitingForRoom.removeAll() { fail(waiting.sender, .producerClosed) }
-    for sender in deliveries.takeDue(by: .distantFuture) { fail(sender, .closedBeforeAnswer) }
+    answerEverybody()
     sweep.invalidate()
     releaseHandles()
     await client.destroy()
@@ -173,6 +175,11 @@ public import EventLoop
   private func answer(_ sender: Sender, with result: DeliveryResult) {
     if isClosed, case .failure = result { lostWhileClosing += 1 }
     sender.answer(result)
+  }
+
+  private func answerEverybody() {
+    for waiting in waitingForRoom.removeAll() { fail(waiting.sender, .producerClosed) }
+    for sender in deliveries.takeDue(by: .distantFuture) { fail(sender, .closedBeforeAnswer) }
   }
 
   private func resumeDrained() {

@@ -66,7 +66,7 @@ struct EraseCommand: Command {
         return .misuse
       }
       let plan = cause == .consentRevoked ? policy.consentRevoked : policy.accountDelete
-      let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value.configuration()
+      let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value.configuration(of: "siwa")
       let targets = try Erasures.makeTargets(
         settings.targets, kafka: kafka, logger: Logger(level: .error, format: .text))
       return await say(Account(team: team, subject: subject), plan, targets)

@@ -57,8 +57,8 @@ final class Rehearsal {
     (cluster, bootstrapServers) = try await Self.cluster(brokers)
     let kafka = KafkaSettings(properties: Properties(["bootstrap.servers": bootstrapServers]))
     reader = try await Self.reader(
-      try kafka.configuration(), [.accountEvents, .quarantine, .outcomes, .emailRelay])
-    producer = try Producer(try kafka.configuration(), deadline: Self.patience, log: { _ in })
+      try kafka.configuration(of: "siwa"), [.accountEvents, .quarantine, .outcomes, .emailRelay])
+    producer = try Producer(try kafka.configuration(of: "siwa"), deadline: Self.patience, log: { _ in })
     ingress = try await IngressService(
       try Self.configuration(
         kafka: kafka, tls: tls, keysURL: appleServer.keysURL, keysFile: folder.file("apple-keys.json"),

@@ -43,7 +43,7 @@ import Testing
     #expect(configuration.ingress.tls.privateKeyFile == directory.path + "/key")
     #expect(configuration.apple.issuer == "https://appleid.apple.com")
     #expect(configuration.kafka.properties["bootstrap.servers"] == "127.0.0.1:9092")
-    _ = try configuration.kafka.configuration()
+    _ = try configuration.kafka.configuration(of: "siwa-ingress")
     #expect(configuration.log == LogSettings(level: .info, format: .json))
   }
 
@@ -98,6 +98,22 @@ import Testing
     ("SIWA_LOG_LEVEL", "loud", "expected debug, info, notice, warning or error, found \"loud\""),
   ]) func explainsWhatDoesNotFit(variable: String, value: String, fault: String?) {
     #expect(faults([variable: value]) == (fault.map { ["\(variable): \($0)"] } ?? []))
+  }
+
+  @Test(arguments: [
+    ("ENABLE_AUTO_COMMIT", "true", "kafka.enable.auto.commit"), ("GROUP_ID", "x", "kafka.group.id"),
+    ("AUTO_OFFSET_RESET", "latest", "kafka.auto.offset.reset"),
+    ("MAX_POLL_INTERVAL_MS", "9000", "kafka.max.poll.interval.ms"),
+    ("PARTITIONER", "random", "kafka.partitioner"),
+    ("ALLOW_AUTO_CREATE_TOPICS", "true", "kafka.allow.auto.create.topics"),
+    ("SECURITY_PROTOCOL", "sasl_ssl", "kafka"),
+  ]) func knowsWhatEachProgramsClientsWouldRefuse(variable: String, value: String, setting: String) {
+    let report = schema.check(sources(["SIWA_KAFKA_\(variable)": value]))
+    let consumers = ["siwa-data-eraser", "siwa-email-relay", "siwa-token-revoker"]
+    let isOfConsumersOnly = ["ENABLE_AUTO_COMMIT", "GROUP_ID", "AUTO_OFFSET_RESET", "MAX_POLL_INTERVAL_MS"]
+      .contains(variable)
+    let refusing = report.programs.filter { $0.faults.contains { $0.setting == setting } }.map(\.name)
+    #expect(refusing == (isOfConsumersOnly ? [] : ["siwa-ingress"]) + consumers, "\(report)")
   }
 
   @Test func warnsWhereTheMetricsAreVisibleToTheNetwork() throws {

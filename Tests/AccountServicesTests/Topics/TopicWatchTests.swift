@@ -11,9 +11,11 @@ import Testing
   private let lines = CapturedLog()
   private let registry = MetricsRegistry()
 
-  private func watch(_ brokers: String, _ plans: [TopicPlan]) throws -> TopicWatch {
+  private func watch(
+    _ brokers: String, _ plans: [TopicPlan], every interval: Duration = .seconds(3600)
+  ) throws -> TopicWatch {
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", brokers)])
-    return TopicWatch(configuration, plans, registry: registry, logger: lines.logger())
+    return TopicWatch(configuration, plans, every: interval, registry: registry, logger: lines.logger())
   }
 
   private var weaknesses: String? {
@@ -32,7 +34,7 @@ import Testing
       KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
     _ = try await admin.createTopics(weak.dropLast().map(\.newTopic), within: .seconds(120))
     let watch = try watch(broker.bootstrapServers, ofIngress)
-    let run = Task(executorPreference: Loop.executor) { await watch.run() }
+    let run = Task(executorPreference: Loop.executor) { await watch.look() }
     try await until(within: .seconds(120)) { lines.lines.count == 5 }
     #expect(weaknesses == "siwa_topic_weaknesses 5")
     _ = try await admin.createTopics(weak.suffix(1).map(\.newTopic), within: .seconds(120))
@@ -61,15 +63,45 @@ import Testing
     _ = try await admin.createTopics(plans.map(\.newTopic), within: .seconds(120))
     for plan in plans { _ = try await admin.awaitTopic(plan.topic.name, within: .seconds(120)) }
     await admin.close()
-    await (try watch(broker.bootstrapServers, plans)).run()
+    await (try watch(broker.bootstrapServers, plans)).look()
     #expect(lines.lines == [])
     #expect(weaknesses == "siwa_topic_weaknesses 0")
+  }
+
+  @Test(RealBroker.isThere) func saysWhatSomebodyChangedLater() async throws {
+    let broker = try await RealBroker()
+    let plan = try #require(TopicPlan.all(partitions: 1, replication: 1).first)
+    let admin = try Admin(
+      KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
+    _ = try await admin.createTopics([plan.newTopic], within: .seconds(120))
+    let watch = try watch(broker.bootstrapServers, [plan], every: .milliseconds(20))
+    let run = Task(executorPreference: Loop.executor) { await watch.run() }
+    try await until { weaknesses == "siwa_topic_weaknesses 0" }
+    try await broker.run(
+      "kafka-configs.sh",
+      [
+        "--alter", "--entity-type", "topics", "--entity-name", plan.topic.name, "--add-config", "retention.ms=1000",
+      ])
+    try await until { weaknesses == "siwa_topic_weaknesses 1" }
+    try await broker.run(
+      "kafka-configs.sh",
+      [
+        "--alter", "--entity-type", "topics", "--entity-name", plan.topic.name, "--add-config",
+        "retention.ms=\(plan.settings[.retention] ?? "")",
+      ])
+    try await until { weaknesses == "siwa_topic_weaknesses 0" }
+    run.cancel()
+    await run.value
+    await admin.close()
+    #expect(lines.lines.count == 1)
+    #expect(lines.lines.first?.contains("\"retention.ms\"") == true)
   }
 
   @Test func doesNotBlameAClusterThatCannotSay() async throws {
     let cluster = try EmbeddedCluster(brokers: 1)
     for plan in TopicPlan.all() { try cluster.createTopic(plan.topic.name, partitions: 1) }
-    await (try watch(cluster.bootstrapServers, TopicPlan.all())).run()
+    let watch = try watch(cluster.bootstrapServers, TopicPlan.all())
+    for _ in 0..<2 { await watch.look() }
     #expect(lines.lines.count == 1)
     #expect(lines.lines.first?.contains("\"info\"") == true)
     _ = consume cluster

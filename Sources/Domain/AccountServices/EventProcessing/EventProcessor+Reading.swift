@@ -6,7 +6,7 @@ extension EventProcessor {
   /// How many records are asked for at once.
   private static let most = 512
   /// How long a partition that goes may be finished with: nothing is read meanwhile, of no partition.
-  package static let handover = (in: Duration.seconds(2), atMost: Duration.seconds(5))
+  package nonisolated static let handover = (in: Duration.seconds(2), atMost: Duration.seconds(5))
   /// How often the group is told how far we are.
   private static let commitPause = Duration.seconds(1)
   /// How long the group may take to be told.

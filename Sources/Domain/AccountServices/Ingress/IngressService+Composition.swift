@@ -12,7 +12,7 @@ extension IngressService {
   ) async throws {
     let keys = AppleKeys(configuration.apple, registry: registry, logger: logger)
     await keys.restore()
-    let kafka = try configuration.kafka.configuration()
+    let kafka = try configuration.kafka.configuration(of: "siwa-ingress")
     let log = try KafkaEventLog(topics: [.accountEvents, .quarantine, .signingKeys]) { () throws(KafkaError) in
       try Producer(kafka, deadline: configuration.ingress.logDeadline, log: logger.forKafka)
     }
@@ -24,7 +24,7 @@ extension IngressService {
     try self.init(
       configuration.ingress, verifier: verifier, keys: keys, publisher: publisher, registry: registry, logger: logger,
       now: { Timestamp.now })
-    topics = TopicWatch(kafka, TopicPlan.ofIngress, registry: registry, logger: logger)
+    topics = TopicWatch(kafka, TopicPlan.ofIngress, every: TopicWatch.hourly, registry: registry, logger: logger)
   }
 }
 

@@ -1,6 +1,7 @@
 package import AccountStore
 package import Configuration
 package import EventLoop
+import Kafka
 
 /// How a consumer takes part in its group, and how much it does at once.
 package struct ConsumerSettings: Sendable, Equatable {
@@ -17,6 +18,11 @@ package struct ConsumerSettings: Sendable, Equatable {
   package var bounds: ProcessingBounds
   /// How long finishing what was begun may take once it is told to end.
   package var drainDeadline: Duration
+
+  /// How it takes part in its group.
+  var membership: GroupMembership {
+    GroupMembership(ConsumerGroup(group), instance: instance, handover: EventProcessor.handover.atMost)
+  }
 
   /// Everything said, nothing assumed.
   package init(

@@ -27,9 +27,7 @@ package struct IngressConfiguration: Configurable {
     apple = AppleSettings(reading: &settings)
     kafka = KafkaSettings(reading: &settings)
     ingress = IngressSettings(reading: &settings)
-    for contradiction in kafka.contradictions(toProducerWith: ingress.logDeadline) {
-      settings.refuse("kafka.\(contradiction.property)", contradiction.words)
-    }
+    kafka.tryOn([.producer(deadline: ingress.logDeadline), .admin], in: &settings)
     log = LogSettings(reading: &settings)
   }
 }

@@ -17,17 +17,29 @@ package struct KafkaSettings: Configurable, Equatable {
       "librdkafka's configuration properties, each by its own name; bootstrap.servers is required.")
   }
 
-  /// The properties that a producer would refuse; none where one is malformed, which has its fault already.
-  func contradictions(toProducerWith deadline: Duration) -> [KafkaConfiguration.Contradiction] {
-    do throws(KafkaError) {
-      return try configuration().contradictions(toProducerWith: deadline)
-    } catch {
-      return []
+  /// Says what the clients of a program would have against the properties: against one of them, or against the whole.
+  func tryOn(_ clients: [KafkaConfiguration.ClientKind], in settings: inout Settings) {
+    let configuration: KafkaConfiguration
+    // Where one is malformed it has its fault already, and nothing can be said of the whole.
+    do throws(KafkaError) { configuration = try self.configuration(of: "siwa") } catch { return }
+    if !properties.pairs.contains(where: { $0.0 == "bootstrap.servers" }) { return }
+    var told: Set<KafkaConfiguration.Contradiction> = []
+    for client in clients {
+      for contradiction in configuration.contradictions(to: client) where told.insert(contradiction).inserted {
+        settings.refuse("kafka.\(contradiction.property)", contradiction.words)
+      }
+    }
+    guard told.isEmpty else { return }
+    var words: Set<String> = []
+    for client in clients {
+      if let refusal = configuration.refusal(byClient: client), words.insert(refusal).inserted {
+        settings.refuse("kafka", refusal)
+      }
     }
   }
 
-  /// The configuration for clients.
-  package func configuration() throws(KafkaError) -> KafkaConfiguration {
-    try KafkaConfiguration(properties: properties.pairs)
+  /// The configuration for the clients of a program, whose name brokers see unless the properties have another.
+  package func configuration(of program: String) throws(KafkaError) -> KafkaConfiguration {
+    try KafkaConfiguration(properties: [("client.id", program)] + properties.pairs)
   }
 }

@@ -3,10 +3,12 @@ package import EventLoop
 package import Kafka
 package import Telemetry
 
-/// Looks once, when the cluster can be asked, whether the topics are as durable as the programs promise, and says what is
-/// not. Nobody waits for it: a weaker topic is better than none.
+/// Looks now and then, first when the cluster can be asked, whether the topics are as durable as the programs promise, and
+/// says what is not. Nobody waits for it: a weaker topic is better than none.
 @Loop
 package final class TopicWatch {
+  /// How often the programs look.
+  package static let hourly = Duration.seconds(3600)
   /// Short, because the end of the program waits for a question that is on its way.
   private static let patience = Duration.seconds(2)
   /// How long the cluster is left alone where it could not be asked, or has not all topics yet.
@@ -17,22 +19,35 @@ package final class TopicWatch {
 
   private let configuration: KafkaConfiguration
   private let plans: [TopicPlan]
+  private let interval: Duration
   private let logger: Logger
   private let weaknesses: Gauge
+  /// What was said and still holds.
   private var told: Set<TopicDifference> = []
+  private var toldError: KafkaError.Code?
 
-  /// A watch over these topics.
+  /// A watch over these topics. `interval` lies between two looks: somebody may change a topic meanwhile.
   package init(
-    _ configuration: KafkaConfiguration, _ plans: [TopicPlan], registry: MetricsRegistry, logger: Logger
+    _ configuration: KafkaConfiguration, _ plans: [TopicPlan], every interval: Duration, registry: MetricsRegistry,
+    logger: Logger
   ) {
-    (self.configuration, self.plans, self.logger) = (configuration, plans, logger)
+    (self.configuration, self.plans, self.interval, self.logger) = (configuration, plans, interval, logger)
     weaknesses = registry.gauge(
       "siwa_topic_weaknesses",
-      "In how many ways the topics were less durable than they are to be when they were looked at; the log says which.")
+      "In how many ways the topics were less durable than they are to be when they were last looked at; the log says which."
+    )
+  }
+
+  /// Looks until the task is cancelled.
+  package func run() async {
+    while !Task.isCancelled {
+      await look()
+      do { try await Loop.sleep(for: interval) } catch { return }
+    }
   }
 
   /// Looks until all topics were there to be looked at, or the task is cancelled.
-  package func run() async {
+  package func look() async {
     do throws(KafkaError) {
       let admin = try Admin(configuration, log: { _ in })
       await look(with: admin)
@@ -74,6 +89,8 @@ package final class TopicWatch {
       weak += plan.differences(from: state).filter(\.isWeakness)
     }
     weaknesses.set(Double(weak.count))
+    toldError = nil
+    told.formIntersection(weak)
     for weakness in weak where told.insert(weakness).inserted {
       logger.warning(
         "a topic is less durable than it is to be",
@@ -86,6 +103,8 @@ package final class TopicWatch {
   }
 
   private func say(_ error: KafkaError) {
+    if toldError == error.code { return }
+    toldError = error.code
     let metadata: LogMetadata = ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)]
     switch error.code {
     case .unsupported, .brokerUnavailable:

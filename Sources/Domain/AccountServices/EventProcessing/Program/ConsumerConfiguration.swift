@@ -21,9 +21,8 @@ package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
     store = StoreSettings(reading: &settings)
     consumer = ConsumerSettings(
       reading: &settings, of: Program.consumer, administrationPort: Program.administrationPort)
-    for contradiction in kafka.contradictions(toProducerWith: ConsumerSettings.logDeadline) {
-      settings.refuse("kafka.\(contradiction.property)", contradiction.words)
-    }
+    kafka.tryOn(
+      [.producer(deadline: ConsumerSettings.logDeadline), .consumer(consumer.membership), .admin], in: &settings)
     own = Program.Own(reading: &settings)
     log = LogSettings(reading: &settings)
   }

@@ -21,7 +21,7 @@ package final class RunningConsumer {
   package init<Program: ConsumerProgram>(
     _ configuration: ConsumerConfiguration<Program>, store: any AccountStore, registry: MetricsRegistry, logger: Logger
   ) async throws {
-    let kafka = try configuration.kafka.configuration()
+    let kafka = try configuration.kafka.configuration(of: Program.program)
     let log = try KafkaEventLog(topics: [.deadLetters(of: Program.consumer)]) { () throws(KafkaError) in
       try Producer(kafka, deadline: ConsumerSettings.logDeadline, log: logger.forKafka)
     }
@@ -33,16 +33,15 @@ package final class RunningConsumer {
     let processor = EventProcessor(
       consumer, store: store, log: log, bounds: settings.bounds, agenda: Agenda(SystemAlarmClock()),
       random: { Double.random(in: 0...1) }, now: { Timestamp.now }, registry: registry, logger: logger)
-    let membership = GroupMembership(
-      ConsumerGroup(settings.group), instance: settings.instance, handover: EventProcessor.handover.atMost)
     service = try ConsumerService(
       processor, store: store, log: log, administration: settings.admin, registry: registry, logger: logger
     ) { () throws(KafkaError) in
-      let consumer = try Consumer(kafka, group: membership, log: logger.forKafka)
+      let consumer = try Consumer(kafka, group: settings.membership, log: logger.forKafka)
       try consumer.subscribe(to: [Topic.accountEvents.name, Topic.retries(of: Program.consumer).name])
       return consumer
     }
-    service.topics = TopicWatch(kafka, TopicPlan.of(Program.consumer), registry: registry, logger: logger)
+    service.topics = TopicWatch(
+      kafka, TopicPlan.of(Program.consumer), every: TopicWatch.hourly, registry: registry, logger: logger)
     companions = surroundings.companions
     administrationAddress = service.administrationAddress
   }
