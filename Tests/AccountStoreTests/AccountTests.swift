@@ -160,6 +160,86 @@ import Testing
     }
   }
 
+  /// Somebody comes back before their erasure is done: what is of their new time stays theirs.
+  @Test(
+    arguments: Implementation.all,
+    [
+      // Seconds of sign-ins, each with a token; since when mail is enabled; whether the erasure of second 10 is final.
+      (signIns: [5], relay: 9, isFinal: false, tokens: [], spared: false),
+      (signIns: [5], relay: 10, isFinal: false, tokens: [], spared: false),
+      (signIns: [5], relay: 11, isFinal: false, tokens: [], spared: true),
+      (signIns: [], relay: 11, isFinal: false, tokens: [], spared: true),
+      (signIns: [5], relay: 11, isFinal: true, tokens: [], spared: false),
+      (signIns: [5, 12], relay: 9, isFinal: false, tokens: [12], spared: false),
+      (signIns: [5, 12], relay: 11, isFinal: true, tokens: [12], spared: true),
+      (signIns: [5, 10], relay: 9, isFinal: true, tokens: [], spared: false),
+    ] as [(signIns: [Int64], relay: Int64, isFinal: Bool, tokens: [Int64], spared: Bool)])
+  func anErasureLeavesWhatIsYounger(
+    _ implementation: Implementation,
+    _ example: (signIns: [Int64], relay: Int64, isFinal: Bool, tokens: [Int64], spared: Bool)
+  ) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      // In two transactions, and in one.
+      for (account, isOne) in [(Sample.account(1), false), (Sample.account(2), true)] {
+        for seconds in example.signIns {
+          let token = NewToken(
+            kind: .refresh, client: Sample.client, value: Sample.valid(SecretToken("token-of-\(seconds)")))
+          _ = try await store.recordSignIn(account, at: Sample.time(seconds), tokens: [token])
+        }
+        let relay = Sample.event("relay-\(isOne)", of: account, at: example.relay)
+          .settled(.setRelay(Sample.enabled(example.relay)))
+        // It is heedless of sign-ins: whoever is not sees none of the younger ones.
+        let erasure = Sample.event("erasure-\(isOne)", of: account, at: 10, severity: 1)
+          .settled(by: Sample.eraser, .eraseAccount(isFinal: example.isFinal))
+        for group in isOne ? [[relay, erasure]] : [[relay], [erasure]] { _ = try await store.settle(group, at: now) }
+        #expect(try await store.tokens(of: account).map(\.issuedAt) == example.tokens.map(Sample.time))
+        let isBack = example.signIns.contains { $0 > 10 }
+        let state = try await store.relayStates(of: [account])[0]
+        if example.spared {
+          #expect(state == .known(Sample.enabled(example.relay)))
+        } else {
+          #expect(state == (isBack ? .unknown : .erased(since: Sample.time(10))))
+        }
+
+        // What it has left is erased by the next one; an older one changes nothing of it.
+        let older = Sample.event("older-\(isOne)", of: account, at: 8, severity: 2)
+          .settled(by: Sample.eraser, .eraseAccount(isFinal: false))
+        _ = try await store.settle([older], at: now)
+        #expect(try await store.relayStates(of: [account])[0] == state)
+        #expect(try await store.tokens(of: account).count == example.tokens.count)
+        let next = Sample.event("next-\(isOne)", of: account, at: 30, severity: 1)
+          .settled(by: Sample.eraser, .eraseAccount(isFinal: true))
+        _ = try await store.settle([next], at: now)
+        #expect(try await store.relayStates(of: [account]) == [.erased(since: Sample.time(30))])
+        #expect(try await store.tokens(of: account) == [])
+      }
+    }
+  }
+
+  /// Three of one account in one transaction: each finds what those before it have left.
+  @Test(arguments: Implementation.all)
+  func erasuresInOneTransactionLeaveWhatIsYoungerThanAllOfThem(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      for seconds in [12, 25] as [Int64] {
+        let token = NewToken(
+          kind: .refresh, client: Sample.client, value: Sample.valid(SecretToken("token-of-\(seconds)")))
+        _ = try await store.recordSignIn(account, at: Sample.time(seconds), tokens: [token])
+      }
+      func erasure(_ seconds: Int64) -> Settlement {
+        Sample.event("erasure-\(seconds)", at: seconds, severity: 1)
+          .settled(by: Sample.eraser, .eraseAccount(isFinal: false))
+      }
+      let (one, other) = (
+        Sample.event("one", at: 15).settled(.setRelay(Sample.enabled(15))),
+        Sample.event("other", at: 26).settled(.setRelay(Sample.disabled(26)))
+      )
+      _ = try await store.settle([one, erasure(10), erasure(20), other, erasure(24)], at: now)
+      #expect(try await store.tokens(of: account).map(\.issuedAt) == [Sample.time(25)])
+      #expect(try await store.relayStates(of: [account]) == [.known(Sample.disabled(26))])
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func theStepsOfAnErasureAreThoseOfItsTargets(_ implementation: Implementation) async throws {
     func step(_ target: String, _ state: ErasureStep.State, _ seconds: Int64, count: Int? = 3) -> ErasureStep {

@@ -59,6 +59,25 @@ import Testing
     #expect(outcome == (example.counts ? .applied(announcements: nil) : .superseded(.newerEvent)))
   }
 
+  /// What covers less than its own severity may be applied behind a fence that it must not take back.
+  @Test(arguments: Implementation.all, [false, true])
+  func anOlderEventThatCoversLessTakesNoFenceBack(_ implementation: Implementation, isOne: Bool) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let partial = EventReference(
+        id: Sample.valid(EventID("partial")), account: Sample.account(), occurredAt: Sample.time(10),
+        origin: EventOrigin(topic: "apple.account-events.v1", partition: 0, offset: 8),
+        weight: EventWeight(severity: 2, tie: 0, covers: 0), yieldsTo: [])
+      let settlements = [Sample.event("later", at: 20).settled(), partial.settled()]
+      for group in isOne ? [settlements] : settlements.map({ [$0] }) {
+        #expect(
+          try await store.settle(group, at: now).allSatisfy { $0 == .applied(announcements: nil) }, "both are applied")
+      }
+      #expect(
+        try await store.standings(of: [Sample.event("between", at: 15)], for: Sample.relay)
+          == [.superseded(.newerEvent)])
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func accountsAndConsumersAreJudgedApart(_ implementation: Implementation) async throws {
     let later = Sample.event("first", of: Sample.account(2), at: 100, severity: 9)

@@ -44,6 +44,23 @@ import Testing
     await store.close()
   }
 
+  @Test func whatAnErasureSparesIsSealedAnew() async throws {
+    let store = try await rig.open()
+    try await store.fill(1...1)
+    func sealed() async throws -> [Substring] {
+      try await rig.run("SELECT data_key FROM siwa.account UNION ALL SELECT address FROM siwa.relay").split(
+        separator: "\n")
+    }
+    let before = try await sealed()
+    let early = Sample.event("early", of: Sample.account(1), at: 1)
+    _ = try await store.settle([early.settled(by: Sample.eraser, .eraseAccount(isFinal: false))], at: now)
+    #expect(try await store.relayStates(of: [Sample.account(1)]) == [.known(Sample.enabled(2))])
+    let after = try await sealed()
+    #expect(after.count == 2 && Set(after).isDisjoint(with: before))
+    await store.close()
+    #expect(try await rig.administration.verify { _ in }.findings == [])
+  }
+
   @Test func whatWasMovedDoesNotOpen() async throws {
     let store = try await rig.open()
     try await store.fill(1...3)

@@ -49,6 +49,22 @@ import Testing
     await store.close()
   }
 
+  @Test func whatAnErasureSparesIsSealedAnew() async throws {
+    let store = try await rig.open()
+    try await store.fill(1...1)
+    let sealed = try wrappedKeysAndAddresses()
+    let early = Sample.event("early", of: Sample.account(1), at: 1)
+    _ = try await store.settle([early.settled(by: Sample.eraser, .eraseAccount(isFinal: false))], at: now)
+    #expect(try await store.relayStates(of: [Sample.account(1)]) == [.known(Sample.enabled(2))])
+    #expect(try await store.tokens(of: Sample.account(1)) == [], "of the very moment")
+    let anew = try wrappedKeysAndAddresses()
+    #expect(anew.count == 2 && Set(anew).isDisjoint(with: sealed))
+    let content = try rig.content()
+    for value in sealed { #expect(content.range(of: Data(value)) == nil) }
+    await store.close()
+    #expect(try await rig.administration.verify { _ in }.findings == [])
+  }
+
   private func wrappedKeysAndAddresses() throws -> [[UInt8]] {
     var values: [[UInt8]] = []
     try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(

@@ -8,10 +8,8 @@ struct EventFacts {
   var isOutweighed: Bool
   /// The last sign-in that is known, be it from before an erasure.
   var signedInAt: Timestamp?
-  /// The account was erased, of what happened until then.
-  var erasedAt: Timestamp?
-  /// The erasure found the Apple Account itself gone.
-  var isErasureFinal: Bool
+  /// What the account's erasures have left; nil where it never was erased.
+  var erasure: ErasureFence?
   /// How many attempts have failed.
   var attempts: Int
 
@@ -22,16 +20,11 @@ struct EventFacts {
     if event.yieldsTo.contains(.signIn), let signedInAt, signedInAt > event.occurredAt {
       return .superseded(.newerSignIn)
     }
-    if event.yieldsTo.contains(.erasure), let erasedAt,
-      erasedAt >= event.occurredAt || (isErasureFinal && !hasSignedIn(after: erasedAt))
-    {
-      return .superseded(.erased)
+    if event.yieldsTo.contains(.erasure), let erasure {
+      guard let end = erasure.end(signedInAt: signedInAt), end < event.occurredAt else { return .superseded(.erased) }
     }
     return .open(attempts: attempts)
   }
-
-  /// Whether the account has begun anew since it was erased.
-  private func hasSignedIn(after time: Timestamp) -> Bool { signedInAt.map { $0 > time } ?? false }
 }
 
 /// The fence that erasures leave.
@@ -47,6 +40,11 @@ struct ErasureFence: Equatable {
     ErasureFence(
       at: max(at, other.at), isFinal: isFinal(signedInAt: signedInAt) || other.isFinal(signedInAt: signedInAt))
   }
+
+  /// Until when what is known of the account is erased; nil is without an end: the Apple Account itself was gone, and the
+  /// person has not signed in since. The one judgement of events that come after an erasure, and of an erasure that comes
+  /// after them.
+  func end(signedInAt: Timestamp?) -> Timestamp? { isFinal(signedInAt: signedInAt) ? nil : at }
 
   private func isFinal(signedInAt: Timestamp?) -> Bool { isFinal && !(signedInAt.map { $0 > at } ?? false) }
 }

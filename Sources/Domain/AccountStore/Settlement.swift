@@ -42,8 +42,9 @@ package enum StoreChange: Sendable, Hashable {
   /// We have revoked an authorization at Apple ourselves, at the time of the event or before: the `consent-revoked` that
   /// follows is an echo.
   case noteOwnRevocation(of: ClientID, isProven: Bool)
-  /// All that is kept of the account is deleted and its data key destroyed; the keyed hash stays as a fence, with the
-  /// event's time. `isFinal`: the Apple Account itself is gone.
+  /// What is kept of the account from until the event is deleted, and its data key; the keyed hash stays as a fence, with
+  /// the event's time. What is younger goes on under a new data key. `isFinal`: the Apple Account itself is gone, so that
+  /// only a sign-in makes anything younger.
   case eraseAccount(isFinal: Bool)
   /// The account counts as erased since the event, though nothing is deleted: for a consumer that has forgotten its part,
   /// before the others have. `isFinal`: the Apple Account itself is gone.

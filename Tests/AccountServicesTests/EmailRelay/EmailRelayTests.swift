@@ -50,6 +50,25 @@ import Testing
     return try await ProcessorRig(beside: other) { EmailRelay.restating(relay, from: $0.store) }
   }
 
+  /// Somebody is back before their erasure is done: mailers are answered what the topic says.
+  @Test func anErasureThatComesLateLeavesWhatTheTopicSays() async throws {
+    let relay = try await relay()
+    try await relay.assign(0)
+    try await relay.send(try Happening("enabled", 11).event())
+    let withdrawn = try Happening("consent", 10).event()
+    _ = try await relay.store.settle(
+      [
+        Settlement(
+          of: .of(withdrawn), by: .dataEraser, outcome: "account-erased", changes: [.eraseAccount(isFinal: false)],
+          announcements: [])
+      ], at: ProcessorRig.now)
+    let said = try RelayRecord(
+      decoding: try #require(relay.cluster.appended(on: Topic.emailRelay.name).last?.value))
+    #expect(said.state.status == .enabled)
+    #expect(try await relay.store.relayStates(of: [withdrawn.account]) == [.known(said.state)])
+    await relay.drain()
+  }
+
   @Test(arguments: ["disabled since 2", "erased"])
   func whatAMemberSaysTooLateIsNotTheLastThatIsSaid(_ end: String) async throws {
     let first = try await member()

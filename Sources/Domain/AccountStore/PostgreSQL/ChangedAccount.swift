@@ -9,8 +9,18 @@ struct ChangedAccount {
     case removed
   }
 
+  /// A token that is to be written.
+  struct TokenRow {
+    let hash: AccountHash
+    let token: StoredToken
+    let fingerprint: [UInt8]
+    let value: [UInt8]
+  }
+
   let hash: AccountHash
   private let keys: StoreKeys
+  /// What the database has of it beside its row, where it may be erased.
+  private let kept: PostgreSQLKept?
 
   // As it stands now.
   private var wrapped: (key: [UInt8], masterKeyID: String)?
@@ -25,10 +35,12 @@ struct ChangedAccount {
   private(set) var ownRevocations: [ClientID: OwnRevocation] = [:]
   private(set) var endedAuthorizations: [String: Timestamp] = [:]
   private(set) var relay: Relay?
+  /// What an erasure has spared.
+  private var tokens: [StoredToken] = []
 
-  /// An account as the database has it.
-  init(_ hash: AccountHash, _ facts: PostgreSQLFacts, _ keys: StoreKeys) {
-    (self.hash, self.keys) = (hash, keys)
+  /// An account as the database has it; `kept` of one that may be erased.
+  init(_ hash: AccountHash, _ facts: PostgreSQLFacts, kept: PostgreSQLKept?, _ keys: StoreKeys) {
+    (self.hash, self.keys, self.kept) = (hash, keys, kept)
     wrapped = facts.account.map { ($0.dataKey, $0.masterKeyID) }
     accountSignedInAt = facts.account?.signedInAt
     erasure = facts.erasure
@@ -50,7 +62,8 @@ struct ChangedAccount {
       }
     case .noteOwnRevocation(let client, let isProven):
       ownRevocations[client] = OwnRevocation(of: client, at: event.occurredAt, isProven: isProven)
-    case .eraseAccount(let isFinal): erase(ErasureFence(at: event.occurredAt, isFinal: isFinal))
+    case .eraseAccount(let isFinal):
+      try erase(ErasureFence(at: event.occurredAt, isFinal: isFinal), of: event.account)
     case .fenceAccount(let isFinal): leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
     }
   }
@@ -72,13 +85,53 @@ struct ChangedAccount {
     (self.cipher, made) = (cipher, row)
   }
 
-  /// With the row goes what belongs to it, and what earlier settlements would have changed of it. What was
-  /// ended stays so.
-  private mutating func erase(_ fence: ErasureFence) {
+  /// With the row goes what belongs to it, and what earlier settlements would have changed of it, unless that is younger
+  /// than the erasure. What was ended stays so.
+  mutating func erase(_ fence: ErasureFence, of account: Account) throws(AccountStoreError) {
     leave(fence)
+    let spared = try spared()
     isDeleted = isDeleted || wrapped != nil
-    (wrapped, cipher, made, accountSignedInAt) = (nil, nil, nil, nil)
-    relay = nil
+    (wrapped, cipher, made, accountSignedInAt, relay, tokens) = (nil, nil, nil, nil, nil, [])
+    if spared.isEmpty { return }
+    try keep(account)
+    made?.signedInAt = spared.signedInAt
+    accountSignedInAt = spared.signedInAt
+    relay = spared.relay.map { .set($0) }
+    tokens = spared.tokens
+  }
+
+  /// What is younger than the erasures come to. Nothing that they cover is opened.
+  private func spared() throws(AccountStoreError) -> SparedAccount {
+    guard wrapped != nil || made != nil, let end = erasure?.fence.end(signedInAt: signedInAt) else {
+      return SparedAccount()
+    }
+    var spared = SparedAccount()
+    if let signedInAt, signedInAt > end { spared.signedInAt = signedInAt }
+    spared.tokens = tokens.filter { $0.issuedAt > end }
+    if case .set(let state) = relay, state.since > end { spared.relay = state }
+    guard let wrapped else { return spared }
+    // What the database has is of that data key.
+    func cipher() throws(AccountStoreError) -> AES256GCM {
+      try keys.dataKey(of: hash, wrapped.key, masterKeyID: wrapped.masterKeyID)
+    }
+    for token in kept?.tokens ?? [] where token.issuedAt > end {
+      spared.tokens.append(try token.opened(of: hash, with: cipher()))
+    }
+    if relay == nil, let kept = kept?.relay, kept.since > end { spared.relay = try kept.opened(of: hash, with: cipher) }
+    return spared
+  }
+
+  /// The tokens that are to be written, sealed.
+  func sealedTokens() throws(AccountStoreError) -> [TokenRow] {
+    guard let cipher, !tokens.isEmpty else { return [] }
+    var rows: [TokenRow] = []
+    for token in tokens {
+      rows.append(
+        TokenRow(
+          hash: hash, token: token, fingerprint: keys.fingerprint(of: token.token.value),
+          value: try SealedToken.seal(token.token, of: hash, with: cipher)))
+    }
+    return rows
   }
 
   /// The fence alone.

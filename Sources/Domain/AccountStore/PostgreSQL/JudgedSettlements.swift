@@ -30,23 +30,22 @@ struct JudgedSettlements {
   private(set) var announcements: [SealedAnnouncements] = []
   private var settled: Set<Settled> = []
 
-  /// Judges `settlements`, of which the database knows `facts`, each at its index; takes numbers from the first of
-  /// `numbers` on, as many as there are settlements with announcements at most.
+  /// Judges `settlements`, of which the database knows `facts`, each at its index, and `kept` of those who may be erased;
+  /// takes numbers from the first of `numbers` on, as many as there are settlements with announcements at most.
   init(
-    _ settlements: [(settlement: Settlement, hash: AccountHash)], _ facts: [PostgreSQLFacts], numbers: [Int64],
-    _ keys: StoreKeys
+    _ settlements: [(settlement: Settlement, hash: AccountHash)], _ facts: [PostgreSQLFacts],
+    kept: [AccountHash: PostgreSQLKept], numbers: [Int64], _ keys: StoreKeys
   ) throws(AccountStoreError) {
     guard facts.count == settlements.count else { throw AccountStoreError(.damaged, "another number of facts") }
     var numbers = numbers[...]
     for ((settlement, hash), facts) in zip(settlements, facts) {
       let (event, consumer) = (settlement.event, settlement.consumer)
-      var account = accounts[hash] ?? ChangedAccount(hash, facts, keys)
+      var account = accounts[hash] ?? ChangedAccount(hash, facts, kept: kept[hash], keys)
       var known = facts.event
       known.isSettled = known.isSettled || settled.contains(Settled(consumer: consumer, event: event.id))
       known.isOutweighed = known.isOutweighed || isOutweighed(event, hash, for: consumer)
       known.signedInAt = account.signedInAt
-      known.erasedAt = account.erasure?.fence.at
-      known.isErasureFinal = account.erasure?.fence.isFinal ?? false
+      known.erasure = account.erasure?.fence
       let outcome: String
       switch known.standing(of: event) {
       case .settled:
@@ -63,8 +62,7 @@ struct JudgedSettlements {
         outcome = decided
         for change in settlement.changes { try account.apply(change, event) }
         accounts[hash] = account
-        // It outweighs whatever fence stood there, or it would not be applied.
-        fences[FencePlace(consumer: consumer, hash: hash), default: [:]][event.weight.covers] = event
+        raiseFence(FencePlace(consumer: consumer, hash: hash), event)
         if settlement.announcements.isEmpty {
           outcomes.append(.applied(announcements: nil))
           break
@@ -81,6 +79,17 @@ struct JudgedSettlements {
       ledger.append(row)
       if known.attempts > 0 { attempted.append(row) }
     }
+  }
+
+  /// Makes void what the event outweighs. One that covers less than its own severity may be older than another's fence.
+  private mutating func raiseFence(_ place: FencePlace, _ event: EventReference) {
+    let severity = event.weight.covers
+    if let other = fences[place]?[severity],
+      (other.occurredAt, other.weight.tie) >= (event.occurredAt, event.weight.tie)
+    {
+      return
+    }
+    fences[place, default: [:]][severity] = event
   }
 
   /// Whether one of those before makes the event void.

@@ -74,15 +74,23 @@ final class PostgreSQLAccountStore: AccountStore {
     let count = settlements.count { !$0.settlement.announcements.isEmpty }
     batch.append(
       "SELECT nextval('siwa.announcement_number') FROM generate_series(1, $1)", Int64(count))
+    let erased = settlements.filter(\.settlement.erases).map(\.hash)
+    if !erased.isEmpty { PostgreSQLKept.read(erased, in: &batch) }
     let reading = batch
     return try await database.write { [keys] connection in
       var facts: [PostgreSQLFacts] = []
       var numbers: [Int64] = []
+      var kept: [AccountHash: PostgreSQLKept] = [:]
       try await connection.run(reading) { execution, row throws(PostgreSQLError) in
-        if execution == 3 { facts.append(try PostgreSQLFacts(reading: row)) }
-        if execution == 4 { numbers.append(try row.value(0)) }
+        switch execution {
+        case 3: facts.append(try PostgreSQLFacts(reading: row))
+        case 4: numbers.append(try row.value(0))
+        case 5: try PostgreSQLKept.addRelay(reading: row, to: &kept)
+        case 6: try PostgreSQLKept.addToken(reading: row, to: &kept)
+        default: break
+        }
       }
-      let judged = try JudgedSettlements(settlements, facts, numbers: numbers, keys)
+      let judged = try JudgedSettlements(settlements, facts, kept: kept, numbers: numbers, keys)
       var writing = Batch()
       try PostgreSQLWrites.write(judged, at: time, in: &writing)
       // The last execution, where there is one.

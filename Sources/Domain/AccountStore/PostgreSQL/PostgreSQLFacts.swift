@@ -50,7 +50,7 @@ struct PostgreSQLFacts {
     }
     event = EventFacts(
       isSettled: try row.value(0), isOutweighed: try row.value(1),
-      signedInAt: [signedInAt, before].compactMap(\.self).max(), erasedAt: erasure?.fence.at,
-      isErasureFinal: erasure?.fence.isFinal ?? false, attempts: try row.count(2) ?? 0)
+      signedInAt: [signedInAt, before].compactMap(\.self).max(), erasure: erasure?.fence,
+      attempts: try row.count(2) ?? 0)
   }
 }

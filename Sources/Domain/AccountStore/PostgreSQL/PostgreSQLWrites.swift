@@ -7,16 +7,23 @@ enum PostgreSQLWrites {
   static func write(
     _ judged: JudgedSettlements, at time: Timestamp, in batch: inout Batch
   ) throws(AccountStoreError) {
-    var accounts = Array(judged.accounts.values)
-    writeAccounts(accounts, in: &batch)
-    try writeRelays(&accounts, in: &batch)
+    try write(Array(judged.accounts.values), in: &batch)
     writeFences(judged, in: &batch)
     writeLedger(judged, at: time, in: &batch)
     writeAnnouncements(judged.announcements, in: &batch)
   }
 
+  /// Adds what becomes of accounts.
+  static func write(_ accounts: [ChangedAccount], in batch: inout Batch) throws(AccountStoreError) {
+    var accounts = accounts
+    try writeAccounts(accounts, in: &batch)
+    try writeRelays(&accounts, in: &batch)
+  }
+
   /// Rows go before rows come: an account that was erased may have begun anew.
-  private static func writeAccounts(_ accounts: [ChangedAccount], in batch: inout Batch) {
+  private static func writeAccounts(
+    _ accounts: [ChangedAccount], in batch: inout Batch
+  ) throws(AccountStoreError) {
     let deleted = accounts.filter(\.isDeleted)
     if !deleted.isEmpty {
       batch.append("DELETE FROM siwa.account WHERE hash = ANY ($1)", PostgreSQLArray(deleted.map(\.hash.bytes)))
@@ -34,6 +41,7 @@ enum PostgreSQLWrites {
         PostgreSQLArray(fences.map(\.fence.isFinal)), PostgreSQLArray(fences.map(\.signedInAt?.milliseconds)))
     }
     insert(accounts.compactMap(\.made), in: &batch)
+    try insertTokens(of: accounts, in: &batch)
     let revoked = accounts.flatMap { account in
       account.ownRevocations.values.map { (hash: account.hash, revocation: $0) }
     }
@@ -73,10 +81,26 @@ enum PostgreSQLWrites {
     guard !accounts.isEmpty else { return }
     batch.append(
       """
-      INSERT INTO siwa.account (hash, team, subject, master_key_id, data_key) SELECT * FROM unnest($1, $2, $3, $4, $5)
+      INSERT INTO siwa.account (hash, team, subject, master_key_id, data_key, signed_in_at)
+      SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
       """, PostgreSQLArray(accounts.map(\.hash.bytes)), PostgreSQLArray(accounts.map(\.team)),
       PostgreSQLArray(accounts.map(\.subject)), PostgreSQLArray(accounts.map(\.masterKeyID)),
-      PostgreSQLArray(accounts.map(\.dataKey)))
+      PostgreSQLArray(accounts.map(\.dataKey)), PostgreSQLArray(accounts.map(\.signedInAt?.milliseconds)))
+  }
+
+  private static func insertTokens(
+    of accounts: [ChangedAccount], in batch: inout Batch
+  ) throws(AccountStoreError) {
+    var rows: [ChangedAccount.TokenRow] = []
+    for account in accounts { rows += try account.sealedTokens() }
+    guard !rows.isEmpty else { return }
+    batch.append(
+      """
+      INSERT INTO siwa.token (hash, fingerprint, kind, client, issued_at, value)
+      SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
+      """, PostgreSQLArray(rows.map(\.hash.bytes)), PostgreSQLArray(rows.map(\.fingerprint)),
+      PostgreSQLArray(rows.map(\.token.token.kind.rawValue)), PostgreSQLArray(rows.map(\.token.token.client.text)),
+      PostgreSQLArray(rows.map(\.token.issuedAt.milliseconds)), PostgreSQLArray(rows.map(\.value)))
   }
 
   private static func writeRelays(
@@ -112,6 +136,7 @@ enum PostgreSQLWrites {
       """
       INSERT INTO siwa.fence (consumer, hash, severity, at, tie) SELECT * FROM unnest($1, $2, $3, $4, $5)
       ON CONFLICT (consumer, hash, severity) DO UPDATE SET at = excluded.at, tie = excluded.tie
+        WHERE (excluded.at, excluded.tie) > (fence.at, fence.tie)
       """, PostgreSQLArray(rows.map(\.place.consumer.text)), PostgreSQLArray(rows.map(\.place.hash.bytes)),
       PostgreSQLArray(rows.map(\.severity)), PostgreSQLArray(rows.map(\.event.occurredAt.milliseconds)),
       PostgreSQLArray(rows.map { Int64($0.event.weight.tie) }))

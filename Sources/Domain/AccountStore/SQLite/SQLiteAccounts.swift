@@ -19,6 +19,7 @@ final class SQLiteAccounts {
   private let fence: Statement
   private let fenceReading: Statement
   private let signInReading: Statement
+  private let rowReading: Statement
 
   init(_ database: Database, _ keys: StoreKeys) throws(SQLiteError) {
     self.keys = keys
@@ -33,7 +34,7 @@ final class SQLiteAccounts {
       ON CONFLICT DO UPDATE SET issued_at = max(issued_at, excluded.issued_at)
       """)
     tokenReading = try database.prepare(
-      "SELECT kind, client, issued_at, value FROM token WHERE hash = ? ORDER BY issued_at, number")
+      "SELECT kind, client, issued_at, value FROM token WHERE hash = ? AND issued_at > ? ORDER BY issued_at, number")
     tokenRemoval = try database.prepare(
       "DELETE FROM token WHERE hash = ?1 AND issued_at <= ?3 AND (?2 = '' OR client = ?2)")
     ended = try database.prepare(
@@ -55,7 +56,9 @@ final class SQLiteAccounts {
         AND NOT EXISTS (SELECT 1 FROM erasure WHERE hash = ?1 AND signed_in_at > own.at)
       ORDER BY client
       """)
-    removal = try database.prepare("DELETE FROM account WHERE hash = ? RETURNING signed_in_at")
+    removal = try database.prepare("DELETE FROM account WHERE hash = ?")
+    rowReading = try database.prepare(
+      "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash = ?")
     fence = try database.prepare(
       """
       INSERT INTO erasure (hash, at, is_final, signed_in_at) VALUES (?, ?, ?, ?)
@@ -98,14 +101,21 @@ final class SQLiteAccounts {
       try signIn.run(hash.bytes, time.milliseconds)
     }
     for token in tokens where !over.contains(token) {
-      let value = try SealedToken.seal(token, of: hash, with: key)
-      try AccountStoreError.translating { () throws(SQLiteError) in
-        try tokenInsertion.run(
-          hash.bytes, keys.fingerprint(of: token.value), token.kind.rawValue, token.client.text, time.milliseconds,
-          value)
-      }
+      try insert(StoredToken(token, issuedAt: time), of: hash, with: key)
     }
     return over
+  }
+
+  private func insert(
+    _ token: StoredToken, of hash: AccountHash, with key: AES256GCM
+  ) throws(AccountStoreError) {
+    let (issuedAt, token) = (token.issuedAt, token.token)
+    let value = try SealedToken.seal(token, of: hash, with: key)
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try tokenInsertion.run(
+        hash.bytes, keys.fingerprint(of: token.value), token.kind.rawValue, token.client.text, issuedAt.milliseconds,
+        value)
+    }
   }
 
   private func endedAuthorizations(of hash: AccountHash) throws(SQLiteError) -> EndedAuthorizations {
@@ -117,12 +127,12 @@ final class SQLiteAccounts {
     return found
   }
 
-  /// The account's tokens, oldest first.
-  func tokens(of hash: AccountHash) throws(AccountStoreError) -> [StoredToken] {
+  /// The account's tokens, oldest first: those of sign-ins after that moment; nil is all.
+  func tokens(of hash: AccountHash, after time: Timestamp? = nil) throws(AccountStoreError) -> [StoredToken] {
     guard let key = try dataKey(of: hash) else { return [] }
     var rows: [SealedToken] = []
     try AccountStoreError.translating { () throws(SQLiteError) in
-      try tokenReading.forEach(hash.bytes) { row throws(SQLiteError) in
+      try tokenReading.forEach(hash.bytes, time?.milliseconds ?? .min) { row throws(SQLiteError) in
         guard let client = ClientID(try row.value(1)) else { throw .malformed("a token's client") }
         rows.append(
           SealedToken(kind: try row.choice(0), client: client, issuedAt: try row.time(2), value: try row.value(3)))
@@ -158,20 +168,33 @@ final class SQLiteAccounts {
     return revocations
   }
 
-  /// Deletes all that is kept of the account, and leaves the fence.
-  func erase(_ hash: AccountHash, _ erasure: ErasureFence) throws(SQLiteError) {
+  /// Whose row it is that stands under the hash; nil where there is none.
+  func name(of hash: AccountHash) throws(AccountStoreError) -> Account? {
+    let row = try AccountStoreError.translating { () throws(SQLiteError) in
+      try rowReading.first(hash.bytes) { row throws(SQLiteError) in try SealedAccount(reading: row) }
+    }
+    return try row?.open(with: keys).account
+  }
+
+  /// Deletes the account's row and all that belongs to it.
+  func remove(_ hash: AccountHash) throws(SQLiteError) { try removal.run(hash.bytes) }
+
+  /// Makes the account's row anew, under a new data key, with what an erasure has left of sign-ins.
+  func begin(_ account: Account, _ hash: AccountHash, with spared: SparedAccount) throws(AccountStoreError) {
+    let key = try makeDataKey(of: account, hash)
+    if let time = spared.signedInAt {
+      try AccountStoreError.translating { () throws(SQLiteError) in try signIn.run(hash.bytes, time.milliseconds) }
+    }
+    for token in spared.tokens { try insert(token, of: hash, with: key) }
+  }
+
+  /// Leaves the fence of an erasure, and returns what the account's erasures come to, and its last sign-in.
+  @discardableResult
+  func fence(
+    _ hash: AccountHash, _ erasure: ErasureFence
+  ) throws(SQLiteError) -> (fence: ErasureFence, signedInAt: Timestamp?) {
     // One row at most; it may have no sign-in.
-    let signIn = try removal.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) } ?? nil
-    try leave(erasure, hash, signIn)
-  }
-
-  /// Leaves the fence alone.
-  func fence(_ hash: AccountHash, _ erasure: ErasureFence) throws(SQLiteError) {
     let signIn = try signInReading.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) } ?? nil
-    try leave(erasure, hash, signIn)
-  }
-
-  private func leave(_ erasure: ErasureFence, _ hash: AccountHash, _ signIn: Timestamp?) throws(SQLiteError) {
     let known = try fenceReading.first(hash.bytes) { row throws(SQLiteError) in
       (
         fence: ErasureFence(at: try row.time(0), isFinal: try row.value(1, as: Int64.self) == 1),
@@ -181,5 +204,6 @@ final class SQLiteAccounts {
     let signedInAt = [known?.signedInAt, signIn].compactMap(\.self).max()
     let merged = known?.fence.merged(with: erasure, signedInAt: signedInAt) ?? erasure
     try fence.run(hash.bytes, merged.at.milliseconds, merged.isFinal ? 1 as Int64 : 0, signedInAt?.milliseconds)
+    return (merged, signedInAt)
   }
 }

@@ -30,7 +30,7 @@ final class SQLiteLedger {
     fence = try database.prepare(
       """
       INSERT INTO fence (consumer, hash, severity, at, tie) VALUES (?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET at = excluded.at, tie = excluded.tie
+      ON CONFLICT DO UPDATE SET at = excluded.at, tie = excluded.tie WHERE (excluded.at, excluded.tie) > (at, tie)
       """)
     attempt = try database.prepare(
       """
@@ -53,8 +53,10 @@ final class SQLiteLedger {
       let (signIn, before) = (try row.timeIfPresent(2), try row.timeIfPresent(4))
       return EventFacts(
         isSettled: try row.value(0, as: Int64.self) == 1, isOutweighed: try row.value(1, as: Int64.self) == 1,
-        signedInAt: [signIn, before].compactMap(\.self).max(), erasedAt: try row.timeIfPresent(5),
-        isErasureFinal: try row.value(6, as: Int64?.self) == 1,
+        signedInAt: [signIn, before].compactMap(\.self).max(),
+        erasure: try row.timeIfPresent(5).map { at throws(SQLiteError) in
+          ErasureFence(at: at, isFinal: try row.value(6, as: Int64.self) == 1)
+        },
         attempts: Int(clamping: try row.value(3, as: Int64?.self) ?? 0))
     }
     guard let facts else { throw .malformed("a row that is always there") }
@@ -72,7 +74,8 @@ final class SQLiteLedger {
     if hadAttempts { try success.run(consumer.text, event.id.text) }
   }
 
-  /// Makes void what the event outweighs. It outweighed whatever fence stood there, or it would not be applied.
+  /// Makes void what the event outweighs. An event that covers less than its own severity may be older than the fence
+  /// there: that one stays.
   func raiseFence(_ event: EventReference, _ hash: AccountHash, for consumer: ConsumerName) throws(SQLiteError) {
     try fence.run(
       consumer.text, hash.bytes, Int64(event.weight.covers), event.occurredAt.milliseconds, Int64(event.weight.tie))

@@ -14,6 +14,7 @@ final class SQLiteRelays {
   private let reading: Statement
   private let writing: Statement
   private let removal: Statement
+  private let sinceReading: Statement
 
   init(_ database: Database, _ accounts: SQLiteAccounts) throws(SQLiteError) {
     self.accounts = accounts
@@ -30,6 +31,12 @@ final class SQLiteRelays {
         address = excluded.address
       """)
     removal = try database.prepare("DELETE FROM relay WHERE hash = ?")
+    sinceReading = try database.prepare("SELECT since FROM relay WHERE hash = ?")
+  }
+
+  /// Since when the state is as it is; nil where none is known.
+  func since(of hash: AccountHash) throws(SQLiteError) -> Timestamp? {
+    try sinceReading.first(hash.bytes) { row throws(SQLiteError) in try row.time(0) }
   }
 
   /// Writes down what Apple said.

@@ -85,7 +85,7 @@ extension SQLiteStoreFile {
 
 extension SealedAccount {
   /// Reads a row: hash, team, subject, data key, the master key's id.
-  fileprivate init(reading row: borrowing Row) throws(SQLiteError) {
+  init(reading row: borrowing Row) throws(SQLiteError) {
     guard let hash = AccountHash(try row.value(0, as: [UInt8].self)) else { throw .malformed("an account's hash") }
     self.init(
       hash: hash, team: try row.value(1), subject: try row.value(2), dataKey: try row.value(3),

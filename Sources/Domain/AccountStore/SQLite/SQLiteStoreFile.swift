@@ -111,21 +111,51 @@ final class SQLiteStoreFile {
   private func apply(
     _ change: StoreChange, _ event: EventReference, _ hash: AccountHash
   ) throws(AccountStoreError) {
-    if case .setRelay(let state) = change { return try relays.set(state, of: event.account, hash) }
+    switch change {
+    case .setRelay(let state): return try relays.set(state, of: event.account, hash)
+    case .eraseAccount(let isFinal): return try erase(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
+    default: break
+    }
     try AccountStoreError.translating { () throws(SQLiteError) in
       switch change {
-      case .setRelay: break
+      case .setRelay, .eraseAccount: break
       case .removeRelay: try relays.remove(hash)
       case .endTokens(let issuedUpTo, let clients):
         try accounts.endTokens(of: hash, issuedUpTo: issuedUpTo, clients)
       case .noteOwnRevocation(let client, let isProven):
         try accounts.note(OwnRevocation(of: client, at: event.occurredAt, isProven: isProven), hash)
-      case .eraseAccount(let isFinal):
-        try accounts.erase(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
       case .fenceAccount(let isFinal):
         try accounts.fence(hash, ErasureFence(at: event.occurredAt, isFinal: isFinal))
       }
     }
+  }
+
+  /// Deletes what the erasure covers, and leaves its fence. What is younger is written anew, under a new data key.
+  func erase(_ hash: AccountHash, _ erasure: ErasureFence) throws(AccountStoreError) {
+    let (fence, signedInAt) = try AccountStoreError.translating { () throws(SQLiteError) in
+      try accounts.fence(hash, erasure)
+    }
+    let spared = try spared(of: hash, after: fence.end(signedInAt: signedInAt), signedInAt)
+    let account = spared.isEmpty ? nil : try accounts.name(of: hash)
+    try AccountStoreError.translating { () throws(SQLiteError) in try accounts.remove(hash) }
+    guard let account else { return }
+    try accounts.begin(account, hash, with: spared)
+    if let relay = spared.relay { try relays.set(relay, of: account, hash) }
+  }
+
+  /// What is younger than an erasure that reaches to `end`. Nothing that it covers is opened.
+  private func spared(
+    of hash: AccountHash, after end: Timestamp?, _ signedInAt: Timestamp?
+  ) throws(AccountStoreError) -> SparedAccount {
+    guard let end else { return SparedAccount() }
+    let since = try AccountStoreError.translating { () throws(SQLiteError) in try relays.since(of: hash) }
+    var spared = SparedAccount()
+    if let signedInAt, signedInAt > end {
+      spared.signedInAt = signedInAt
+      spared.tokens = try accounts.tokens(of: hash, after: end)
+    }
+    if let since, since > end, case .known(let state) = try relays.knowledge(of: hash) { spared.relay = state }
+    return spared
   }
 
   /// Counts one more attempt.

@@ -8,15 +8,17 @@ struct SealedAccount {
   let subject: [UInt8]
   let dataKey: [UInt8]
   let masterKeyID: String
+  /// The last sign-in, where that is written with the row.
+  var signedInAt: Timestamp?
 
   /// Opens its data key and its name, which must be the one that its hash stands for.
-  func open(with keys: StoreKeys) throws(AccountStoreError) -> AES256GCM {
+  func open(with keys: StoreKeys) throws(AccountStoreError) -> (cipher: AES256GCM, account: Account) {
     let key = try keys.dataKey(of: hash, dataKey, masterKeyID: masterKeyID)
     let text = try key.open(subject, from: .subject(of: hash))
     guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
       let team = TeamID(team), keys.hash(of: Account(team: team, subject: subject)) == hash
     else { throw AccountStoreError(.damaged, "the row belongs to another account") }
-    return key
+    return (key, Account(team: team, subject: subject))
   }
 }
 
