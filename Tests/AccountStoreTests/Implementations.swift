@@ -17,14 +17,15 @@ struct Implementation: Sendable, CustomTestStringConvertible {
   private static let sqlite = Implementation(testDescription: "SQLite") {
     let files = TemporaryDirectory()
     let key = try newMasterKey()
-    _ = try await SQLiteStoreAdministration(files.path + "/store.sqlite", key).migrate()
-    return PreparedStore { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
+    let administration = SQLiteStoreAdministration(files.path + "/store.sqlite", key)
+    _ = try await administration.migrate()
+    return PreparedStore(administration) { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
   }
 
   private static let postgresql = Implementation(testDescription: "PostgreSQL") {
     let rig = try await PostgreSQLRig()
     await (try await rig.open()).close()
-    return PreparedStore { try await rig.open() }
+    return PreparedStore(rig.administration) { try await rig.open() }
   }
 }
 
@@ -34,16 +35,29 @@ final class PreparedStore {
   /// Opens it once more, as another program would.
   let open: @Loop () async throws -> any AccountStore
 
-  init(open: @escaping @Loop () async throws -> any AccountStore) { self.open = open }
+  /// What an operator does with it.
+  let administration: any AccountStoreAdministration
+
+  init(
+    _ administration: any AccountStoreAdministration, open: @escaping @Loop () async throws -> any AccountStore
+  ) { (self.administration, self.open) = (administration, open) }
 
   /// Runs `body` with a store of its own.
   static func with<Value>(
     _ implementation: Implementation, _ body: @Loop (any AccountStore) async throws -> Value
   ) async throws -> Value {
+    try await with(implementation) { store, _ in try await body(store) }
+  }
+
+  /// The same with what an operator does with it.
+  static func with<Value>(
+    _ implementation: Implementation,
+    _ body: @Loop (any AccountStore, any AccountStoreAdministration) async throws -> Value
+  ) async throws -> Value {
     let prepared = try await implementation.prepare()
     let store = try await prepared.open()
     let result: Result<Value, any Error>
-    do { result = .success(try await body(store)) } catch { result = .failure(error) }
+    do { result = .success(try await body(store, prepared.administration)) } catch { result = .failure(error) }
     await store.close()
     return try result.get()
   }

@@ -8,6 +8,7 @@ package final class WatchedStore: AccountStore {
   package enum Call: Sendable, Hashable {
     case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
     case ownRevocations, check, firstAttempt, openErasures, incompleteErasures, discardErasure
+    case recognizes, reconcile, size
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -66,6 +67,14 @@ package final class WatchedStore: AccountStore {
     }
   }
 
+  package func waitingAnnouncements(
+    of consumer: ConsumerName
+  ) async throws(AccountStoreError) -> WaitingAnnouncements {
+    try await watch(.announcements) { () throws(AccountStoreError) in
+      try await store.waitingAnnouncements(of: consumer)
+    }
+  }
+
   @discardableResult
   package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
     try await watch(.forget) { () throws(AccountStoreError) in try await store.forget(announcements: numbers) }
@@ -117,6 +126,22 @@ package final class WatchedStore: AccountStore {
     try await watch(.discardErasure) { () throws(AccountStoreError) in
       try await store.discardErasure(of: event, at: time)
     }
+  }
+
+  package func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool {
+    try await watch(.recognizes) { () throws(AccountStoreError) in try await store.recognizes(outcomes) }
+  }
+
+  package func reconcile(
+    with outcomes: [RecordedOutcome], isRehearsal: Bool
+  ) async throws(AccountStoreError) -> Reconciliation {
+    try await watch(.reconcile) { () throws(AccountStoreError) in
+      try await store.reconcile(with: outcomes, isRehearsal: isRehearsal)
+    }
+  }
+
+  package func size() async throws(AccountStoreError) -> Int64 {
+    try await watch(.size) { () throws(AccountStoreError) in try await store.size() }
   }
 
   package func check() async throws(AccountStoreError) {

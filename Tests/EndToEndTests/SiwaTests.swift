@@ -43,7 +43,8 @@ import Testing
     #expect(
       lines.contains {
         $0.hasPrefix("  account-erased ")
-          && $0.hasSuffix(" after account-delete; shop erased: 1 found, 3 rows erased, 0 left")
+          && $0.hasSuffix(
+            " after account-delete; shop erased: 1 found, 3 rows erased, 0 left; account-store erased")
       }, "\(outcome.output)")
     #expect(lines.last == "no customer is left in the shop, no token, and no mail state.")
   }

@@ -36,6 +36,9 @@ package protocol AccountStore: AnyObject, Sendable {
     of consumer: ConsumerName, partition: Int32, limit: Int
   ) async throws(AccountStoreError) -> WaitingAnnouncements
 
+  /// What a consumer has decided and is still to say on Kafka, of all partitions, oldest first.
+  func waitingAnnouncements(of consumer: ConsumerName) async throws(AccountStoreError) -> WaitingAnnouncements
+
   /// Forgets the announcements with these numbers, which Kafka has acknowledged, where there is nothing to be settled.
   /// Returns those that were not there any more: another process has said them, too.
   @discardableResult
@@ -86,7 +89,23 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Returns how many there were.
   func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int
 
+  // MARK: After a restore
+
+  /// Whether one of the outcomes is of this store: the ledger has its event with the same hash of the account, or there is
+  /// something of that account. In no other store an account has the same hash.
+  func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool
+
+  /// Brings the store to what the outcomes say is over, in one transaction: whatever it was restored from, who was erased
+  /// is erased. What is younger than an outcome stays, and the same again changes nothing. A rehearsal only says what
+  /// would change.
+  func reconcile(
+    with outcomes: [RecordedOutcome], isRehearsal: Bool
+  ) async throws(AccountStoreError) -> Reconciliation
+
   // MARK: The store itself
+
+  /// How much room the store takes on its disk, in bytes.
+  func size() async throws(AccountStoreError) -> Int64
 
   /// Asks whether the store could be read and written now.
   func check() async throws(AccountStoreError)

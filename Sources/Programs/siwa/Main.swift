@@ -13,7 +13,8 @@ struct Siwa {
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
       [
         DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, KeysCommand.self,
-        StoreCreateKey.self, StoreMigrate.self, StoreIntegrity.self, StoreBackup.self, StoreRotateKey.self,
+        StoreCreateKey.self, StoreMigrate.self, StoreIntegrity.self, StoreBackup.self, StoreReconcile.self,
+        StorePrune.self, StoreRotateKey.self,
         TopicsList.self,
         TopicsCreate.self, TopicsCompare.self, DeadLettersList.self, DeadLettersShow.self, DeadLettersRetry.self,
         DeadLettersDiscard.self, EraseCommand.self, ErasuresList.self, ConfigurationCheck.self, ConfigurationList.self,

@@ -13,8 +13,9 @@ struct StoreBackup: Command {
     A store in PostgreSQL is backed up with PostgreSQL's own means, such as pg_dump --schema=siwa: this command says so,
     and makes nothing.
 
-    To go back to one: stop the programs, put it in the store's place without -wal and -shm files, and start them. What
-    was settled after it was made is settled again from Kafka, so let the consumers begin at its time.
+    To go back to one: stop the programs, put it in the store's place without -wal and -shm files, run siwa store reconcile,
+    which erases again who was erased since, and start the programs in groups of other names, which read again what the
+    backup does not know: docs/account-store.md has the steps.
 
     Exit codes: 0 made, 1 not made, 2 the command line or the configuration makes no sense, 3 the store cannot be reached
     at the moment.

@@ -81,6 +81,6 @@ extension AccountOutcome.Target {
   fileprivate var words: String {
     let counts = [("found", before), ("rows erased", affected), ("left", after)]
       .compactMap { name, count in count.map { "\($0) \(name)" } }
-    return "; \(name) \(state): \(counts.joined(separator: ", "))"
+    return "; \(name) \(state)" + (counts.isEmpty ? "" : ": \(counts.joined(separator: ", "))")
   }
 }

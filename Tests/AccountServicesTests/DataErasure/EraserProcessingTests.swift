@@ -39,7 +39,7 @@ import Testing
     rig.shop.failure = nil
     try await rig.process.advance(by: .seconds(60))
     try await rig.untilSaid(61)
-    #expect(try rig.said().last == "event-1 account-erased: shop erased, search erased")
+    #expect(try rig.said().last == "event-1 account-erased: shop erased, search erased, account-store erased")
     #expect(await rig.incomplete() == "0")
     #expect(try await rig.open() == [])
     await rig.process.drain()

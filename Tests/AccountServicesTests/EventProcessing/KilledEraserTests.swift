@@ -60,7 +60,7 @@ import Testing
       return "\(outcome.cause.id) \(outcome.name.rawValue) "
         + outcome.targets.map { "\($0.name) \($0.state) \($0.after ?? -1)" }.joined(separator: ", ")
     }
-    let whole = "account-erased shop erased 0, newsletter erased 0"
+    let whole = "account-erased shop erased 0, newsletter erased 0, account-store erased -1"
     let expected = [
       "event-1 \(whole)", "event-2 account-erased shop erased 0", "event-3 \(whole)", "event-4 \(whole)",
     ]

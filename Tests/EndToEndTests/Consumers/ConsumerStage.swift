@@ -27,6 +27,8 @@ final class ConsumerStage {
   let token = "a-token-of-at-least-thirty-two-characters"
   /// What every program's environment has.
   var environment: [String: String]
+  /// How the account store is opened.
+  let settings: StoreSettings
   private let endpoints: AppleTokenEndpoints
   private var programs: [RunningProgram] = []
 
@@ -75,7 +77,7 @@ final class ConsumerStage {
       }
       try #require(made.0 == .exit(0), "\(words): \(made.1)")
     }
-    let settings = StoreSettings(
+    settings = StoreSettings(
       database: form.postgreSQL.map { .postgresql(Secret($0), connections: 2) }
         ?? .sqlite(path: files.path + "/store/store.sqlite"), masterKeyFile: key)
     store = try await settings.open()
@@ -162,6 +164,13 @@ final class ConsumerStage {
   /// Whether Apple still knows the token.
   func isGood(_ token: RefreshToken) async throws -> Bool {
     try await endpoints.validate(token, of: try #require(ClientID(AppleSide.app))) != .invalid
+  }
+
+  /// Puts another store in the store's place, while nobody uses it.
+  func replaceStore(_ body: @Loop () async throws -> Void) async throws {
+    await store.close()
+    try await body()
+    store = try await settings.open()
   }
 
   // MARK: Programs

@@ -26,16 +26,16 @@ final class GroupProgress {
   }
 
   /// How many records of its topics a consumer's group has not committed.
-  func open(of consumer: ConsumerName) async throws -> Int64 {
+  func open(of consumer: ConsumerName, in group: String? = nil) async throws -> Int64 {
     let ends = try await ends(of: [.accountEvents, .retries(of: consumer)])
     let committed = try await admin.committedOffsets(
-      of: Self.group(of: consumer), Set(ends.keys), within: Self.patience)
+      of: group.map { ConsumerGroup($0) } ?? Self.group(of: consumer), Set(ends.keys), within: Self.patience)
     return ends.reduce(0) { $0 + $1.value - (committed[$1.key] ?? 0) }
   }
 
   /// Whether the group has committed all that is on its topics; false too while the broker does not know.
-  func isDone(_ consumer: ConsumerName) async throws -> Bool {
-    do { return try await open(of: consumer) == 0 } catch let error as KafkaError where error.isRetriable {
+  func isDone(_ consumer: ConsumerName, in group: String? = nil) async throws -> Bool {
+    do { return try await open(of: consumer, in: group) == 0 } catch let error as KafkaError where error.isRetriable {
       return false
     }
   }

@@ -71,12 +71,13 @@ package final class DataEraser {
     } catch let error as Erasures.Incomplete {
       throw ConsumerFailure.transient("targets-incomplete", detail: error.failures.joined(separator: ", "))
     }
-    let outcome = AccountOutcome(
-      account: store.hash(of: event.account), name: .accountErased, cause: AccountOutcome.Cause(event),
-      consumer: ConsumerName.dataEraser.text, doneAt: now(), targets: steps.map(AccountOutcome.Target.init))
     // Last: until all else is erased, the store remembers how far it is. Who withdrew consent may give it anew without our
     // being told; whose account is deleted comes back by a sign-in only.
     let isStoreErased = plan.contains(ErasureSettings.accountStore)
+    let outcome = AccountOutcome(
+      account: store.hash(of: event.account), name: .accountErased, cause: AccountOutcome.Cause(event),
+      consumer: ConsumerName.dataEraser.text, doneAt: now(),
+      targets: steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : []))
     return Decision(
       Outcome.erased.rawValue,
       changes: isStoreErased ? [.eraseAccount(isFinal: event.kind != .consentRevoked)] : [],
@@ -123,6 +124,11 @@ extension ErasureSettings.Policy {
 }
 
 extension AccountOutcome.Target {
+  /// What the store keeps is erased in the transaction that this is said with.
+  fileprivate static let accountStore = AccountOutcome.Target(
+    name: ErasureSettings.accountStore, state: ErasureStep.State.erased.rawValue, before: nil, affected: nil,
+    after: nil)
+
   fileprivate init(_ step: ErasureStep) {
     self.init(
       name: step.target, state: step.state.rawValue, before: step.before.map(Int64.init),

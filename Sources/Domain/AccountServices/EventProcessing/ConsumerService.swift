@@ -21,6 +21,7 @@ package final class ConsumerService {
   private let processor: EventProcessor
   private let store: any AccountStore
   private let log: any EventLog
+  private let size: StoreWatch
   private let makeSource: @Loop () throws(KafkaError) -> any EventSource
   private let administration: AdministrationServer
   private let readiness = Readiness([.kafka, .store, .service])
@@ -38,6 +39,7 @@ package final class ConsumerService {
   ) throws(HTTPServerError) {
     (self.processor, self.store, self.log, self.logger) = (processor, store, log, logger)
     self.makeSource = makeSource
+    size = StoreWatch(store, registry: registry, logger: logger)
     administration = try AdministrationServer(address, readiness: readiness, registry: registry)
     administrationAddress = administration.address
   }
@@ -54,6 +56,7 @@ package final class ConsumerService {
       group.addTask(executorPreference: Loop.executor) { [self] in await readiness.watch(.store, logger, checkStore) }
       group.addTask(executorPreference: Loop.executor) { [self] in await readiness.watch(.kafka, logger, checkLog) }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics?.run() }
+      group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       failure = await reading.value
       if failure != nil { await administration.end() }

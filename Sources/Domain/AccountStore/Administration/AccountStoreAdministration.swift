@@ -1,3 +1,5 @@
+package import AccountEvents
+
 /// What an operator does with a store, whichever database holds it.
 package protocol AccountStoreAdministration: Sendable {
   /// Where it is, for people; no passwords.
@@ -18,6 +20,16 @@ package protocol AccountStoreAdministration: Sendable {
   func rotateKey(
     progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> KeyRotation
+
+  /// Forgets what was settled before `time`, some rows in each transaction: programs may run meanwhile. What is never
+  /// forgotten: the fences, who is erased, an erasure that is not at its end or that has retained something. `eraser` is
+  /// the consumer that erasures are of. A rehearsal only counts. Begun anew it goes on where it was.
+  ///
+  /// Whoever calls has to know that no record of what was settled before `time` can be read again.
+  func prune(
+    before time: Timestamp, eraser: ConsumerName, isRehearsal: Bool,
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StorePruning
 
   /// Writes a copy, as of one moment, into a new file at `path` that only this user can read, and verifies it. There is
   /// no file of that name before it is whole.
@@ -63,6 +75,12 @@ package struct StoreProgress: Sendable, Equatable {
     case opening
     /// Data keys are wrapped anew, account by account.
     case wrapping
+    /// Rows that nobody asks for any more are counted; how many there are is what comes of it.
+    case counting
+    /// They are deleted.
+    case pruning
+    /// Outcomes are read from Kafka, record by record.
+    case reading
   }
 
   /// What is being done.

@@ -46,6 +46,27 @@ struct ChangedAccount {
     erasure = facts.erasure
   }
 
+  /// An account that outcomes contradict.
+  init(_ hash: AccountHash, _ row: PostgreSQLReconciler.Row, kept: PostgreSQLKept?, _ keys: StoreKeys) {
+    (self.hash, self.keys, self.kept) = (hash, keys, kept)
+    wrapped = row.account.map { ($0.dataKey, $0.masterKeyID) }
+    accountSignedInAt = row.facts.accountSignedInAt
+    erasure = row.facts.erasure.map { ($0, row.facts.erasureSignedInAt) }
+  }
+
+  /// Changes it to what outcomes say.
+  mutating func apply(_ correction: Correction, _ row: SealedAccount?) throws(AccountStoreError) {
+    if let fence = correction.fence { leave(fence) }
+    let keys = keys
+    switch correction.erasesUpTo {
+    case nil: break
+    case .all: try delete(upTo: nil) { () throws(AccountStoreError) in nil }
+    case .upTo(let end): try delete(upTo: end) { () throws(AccountStoreError) in try row?.open(with: keys).account }
+    }
+    if correction.forgetsMail { relay = .removed }
+    if let end = correction.endsTokensUpTo { endedAuthorizations[EndedAuthorizations.everyApp] = end }
+  }
+
   /// The last sign-in that is known, be it from before an erasure.
   var signedInAt: Timestamp? { [accountSignedInAt, erasure?.signedInAt].compactMap(\.self).max() }
 
@@ -85,14 +106,22 @@ struct ChangedAccount {
     (self.cipher, made) = (cipher, row)
   }
 
-  /// With the row goes what belongs to it, and what earlier settlements would have changed of it, unless that is younger
-  /// than the erasure. What was ended stays so.
-  mutating func erase(_ fence: ErasureFence, of account: Account) throws(AccountStoreError) {
+  /// Deletes what the erasure covers, and leaves its fence.
+  private mutating func erase(_ fence: ErasureFence, of account: Account) throws(AccountStoreError) {
     leave(fence)
-    let spared = try spared()
+    try delete(upTo: erasure?.fence.end(signedInAt: signedInAt)) { () throws(AccountStoreError) in account }
+  }
+
+  /// With the row goes what belongs to it, and what earlier settlements would have changed of it, unless that is younger
+  /// than `end`, nil is all. What was ended stays so.
+  private mutating func delete(
+    upTo end: Timestamp?, name: () throws(AccountStoreError) -> Account?
+  ) throws(AccountStoreError) {
+    let spared = try spared(after: end)
+    let account = spared.isEmpty ? nil : try name()
     isDeleted = isDeleted || wrapped != nil
     (wrapped, cipher, made, accountSignedInAt, relay, tokens) = (nil, nil, nil, nil, nil, [])
-    if spared.isEmpty { return }
+    guard let account else { return }
     try keep(account)
     made?.signedInAt = spared.signedInAt
     accountSignedInAt = spared.signedInAt
@@ -100,11 +129,9 @@ struct ChangedAccount {
     tokens = spared.tokens
   }
 
-  /// What is younger than the erasures come to. Nothing that they cover is opened.
-  private func spared() throws(AccountStoreError) -> SparedAccount {
-    guard wrapped != nil || made != nil, let end = erasure?.fence.end(signedInAt: signedInAt) else {
-      return SparedAccount()
-    }
+  /// What is younger than an erasure that reaches to `end`. Nothing that it covers is opened.
+  private func spared(after end: Timestamp?) throws(AccountStoreError) -> SparedAccount {
+    guard wrapped != nil || made != nil, let end else { return SparedAccount() }
     var spared = SparedAccount()
     if let signedInAt, signedInAt > end { spared.signedInAt = signedInAt }
     spared.tokens = tokens.filter { $0.issuedAt > end }

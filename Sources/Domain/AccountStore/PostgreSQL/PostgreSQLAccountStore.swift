@@ -152,6 +152,21 @@ final class PostgreSQLAccountStore: AccountStore {
     }
   }
 
+  /// The announcements of all partitions that wait.
+  func waitingAnnouncements(of consumer: ConsumerName) async throws(AccountStoreError) -> WaitingAnnouncements {
+    let rows = try await database.read { connection in
+      try await connection.query(
+        "SELECT number, consumer, partition, records FROM siwa.announcement WHERE consumer = $1 ORDER BY number",
+        consumer.text, limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in try SealedAnnouncements(reading: row) }
+    }
+    var waiting = WaitingAnnouncements()
+    for row in rows {
+      try waiting.add(row) { row throws(AccountStoreError) in try row.opened(with: keys.announcements) }
+    }
+    return waiting
+  }
+
   /// Forgets announcements.
   @discardableResult
   func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
@@ -199,6 +214,31 @@ final class PostgreSQLAccountStore: AccountStore {
     return try await database.read { connection in
       try await PostgreSQLRelays.knowledge(of: hashes, keys, with: connection)
     }
+  }
+
+  /// Whether an outcome is of this store.
+  func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool {
+    try await PostgreSQLReconciler(database: database, keys: keys).recognizes(outcomes)
+  }
+
+  /// Brings the store to what outcomes say.
+  func reconcile(
+    with outcomes: [RecordedOutcome], isRehearsal: Bool
+  ) async throws(AccountStoreError) -> Reconciliation {
+    try await PostgreSQLReconciler(database: database, keys: keys).reconcile(with: outcomes, isRehearsal: isRehearsal)
+  }
+
+  /// How large the tables are, with their indices and what lies apart from them.
+  func size() async throws(AccountStoreError) -> Int64 {
+    let size = try await database.read { connection in
+      try await connection.first(
+        """
+        SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+        WHERE relnamespace = 'siwa'::regnamespace AND relkind = 'r'
+        """
+      ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
+    }
+    return size ?? 0
   }
 
   /// Reads, and writes as much as a lock takes: a server that only reads refuses it.

@@ -63,6 +63,19 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
     }
   }
 
+  func prune(
+    before time: Timestamp, eraser: ConsumerName, isRehearsal: Bool,
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StorePruning {
+    try await with { database throws(AccountStoreError) in
+      _ = try await database.read { connection in try await connection.openKeys(with: key) }
+      let pruner = PostgreSQLPruner(database: database, time: time, eraser: eraser)
+      let found = try await pruner.run(isRehearsal: true) { progress(.counting($0)) }
+      if isRehearsal { return found }
+      return try await pruner.run(isRehearsal: false) { progress(.pruning($0, of: found)) }
+    }
+  }
+
   func backUp(
     to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> StoreReport {

@@ -57,6 +57,13 @@ package final class SQLiteAccountStore: AccountStore {
     }
   }
 
+  /// The announcements of all partitions that wait.
+  package func waitingAnnouncements(
+    of consumer: ConsumerName
+  ) async throws(AccountStoreError) -> WaitingAnnouncements {
+    try await keeper.run { file throws(AccountStoreError) in try file.announcements.readAll(of: consumer) }
+  }
+
   /// Forgets announcements.
   @discardableResult
   package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
@@ -121,6 +128,25 @@ package final class SQLiteAccountStore: AccountStore {
   /// Closes what is open of an erasure.
   package func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
     try await keeper.run { file throws(AccountStoreError) in try file.discardErasure(of: event, at: time) }
+  }
+
+  /// Whether an outcome is of this store.
+  package func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool {
+    try await keeper.run { file throws(AccountStoreError) in try SQLiteReconciler(file).recognizes(outcomes) }
+  }
+
+  /// Brings the store to what outcomes say.
+  package func reconcile(
+    with outcomes: [RecordedOutcome], isRehearsal: Bool
+  ) async throws(AccountStoreError) -> Reconciliation {
+    try await keeper.run { file throws(AccountStoreError) in
+      try SQLiteReconciler(file).reconcile(with: outcomes, isRehearsal: isRehearsal)
+    }
+  }
+
+  /// How large the file is, with its log.
+  package func size() async throws(AccountStoreError) -> Int64 {
+    try await keeper.run { file throws(AccountStoreError) in try file.size() }
   }
 
   /// Reads, and takes the lock for writing.

@@ -74,6 +74,18 @@ final class SQLiteAnnouncements {
     }
   }
 
+  /// Those of a consumer and all partitions.
+  func readAll(of consumer: ConsumerName) throws(AccountStoreError) -> WaitingAnnouncements {
+    var waiting = WaitingAnnouncements()
+    var last = Int64.min
+    while true {
+      let rows = try rows(after: last, limit: 1000)
+      guard let end = rows.last?.number else { return waiting }
+      for row in rows where row.consumer == consumer { try waiting.add(row, opening: open) }
+      last = end
+    }
+  }
+
   /// Those of all consumers behind a number.
   func rows(after number: Int64, limit: Int) throws(AccountStoreError) -> [SealedAnnouncements] {
     try AccountStoreError.translating { () throws(SQLiteError) in

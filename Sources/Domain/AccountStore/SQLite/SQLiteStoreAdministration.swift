@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import Glibc
 import SQLite
@@ -30,6 +31,17 @@ struct SQLiteStoreAdministration: AccountStoreAdministration {
   ) async throws(AccountStoreError) -> KeyRotation {
     try await onThread { () throws(AccountStoreError) in
       try SQLiteStoreFile(place, key).rotateKey(progress)
+    }
+  }
+
+  func prune(
+    before time: Timestamp, eraser: ConsumerName, isRehearsal: Bool,
+    progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> StorePruning {
+    try await onThread { () throws(AccountStoreError) in
+      let pruner = try SQLitePruner(SQLiteStoreFile(place, key), before: time, eraser: eraser)
+      let found = try pruner.run(isRehearsal: true) { progress(.counting($0)) }
+      return isRehearsal ? found : try pruner.run(isRehearsal: false) { progress(.pruning($0, of: found)) }
     }
   }
 

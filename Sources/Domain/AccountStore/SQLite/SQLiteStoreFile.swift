@@ -1,5 +1,6 @@
 import AccountEvents
 import EventLoop
+import Glibc
 import SQLite
 
 /// The store's database. Its calls block: they are made on the store's thread.
@@ -10,6 +11,7 @@ final class SQLiteStoreFile {
 
   let database: Database
   let keys: StoreKeys
+  private let path: String
   private let ledger: SQLiteLedger
   let accounts: SQLiteAccounts
   let relays: SQLiteRelays
@@ -21,6 +23,7 @@ final class SQLiteStoreFile {
 
   /// Opens the database at `path`, which must have this program's version, with the key that it was made with.
   init(_ path: String, _ master: MasterKey) throws(AccountStoreError) {
+    self.path = path
     database = try Self.open(path)
     try Self.expectVersion(of: database)
     keys = try Self.readKeys(of: database, master)
@@ -103,7 +106,7 @@ final class SQLiteStoreFile {
       }
       return Settled(outcomes: outcomes, missing: missing)
     }
-    if erases { (remembersErased, nextTruncation) = (true, .now) }
+    if erases { rememberErased() }
     forgetErased()
     return settled
   }
@@ -130,12 +133,17 @@ final class SQLiteStoreFile {
     }
   }
 
-  /// Deletes what the erasure covers, and leaves its fence. What is younger is written anew, under a new data key.
+  /// Deletes what the erasure covers, and leaves its fence.
   func erase(_ hash: AccountHash, _ erasure: ErasureFence) throws(AccountStoreError) {
     let (fence, signedInAt) = try AccountStoreError.translating { () throws(SQLiteError) in
       try accounts.fence(hash, erasure)
     }
-    let spared = try spared(of: hash, after: fence.end(signedInAt: signedInAt), signedInAt)
+    try delete(hash, upTo: fence.end(signedInAt: signedInAt), signedInAt)
+  }
+
+  /// Deletes what there is of the account up to `end`, nil is all; what is younger goes on under a new data key.
+  func delete(_ hash: AccountHash, upTo end: Timestamp?, _ signedInAt: Timestamp?) throws(AccountStoreError) {
+    let spared = try spared(of: hash, after: end, signedInAt)
     let account = spared.isEmpty ? nil : try accounts.name(of: hash)
     try AccountStoreError.translating { () throws(SQLiteError) in try accounts.remove(hash) }
     guard let account else { return }
@@ -274,9 +282,26 @@ final class SQLiteStoreFile {
     try database.snapshot(translating: AccountStoreError.init(_:), body)
   }
 
+  /// Something was erased: the log may hold it still.
+  func rememberErased() { (remembersErased, nextTruncation) = (true, .now) }
+
+  /// How large the file is, with its log.
+  func size() throws(AccountStoreError) -> Int64 {
+    var size: Int64 = 0
+    for name in [path, path + "-wal"] {
+      var status = stat()
+      if unsafe stat(name, &status) == 0 {
+        size += Int64(status.st_size)
+      } else if errno != ENOENT {
+        throw AccountStoreError(.unavailable, "\(name): \(SystemError.current)")
+      }
+    }
+    return size
+  }
+
   /// The log keeps pages as they were before an erasure until it is begun anew. Where another process is in the way, a
   /// later change or check tries again, at most once a second.
-  private func forgetErased() {
+  func forgetErased() {
     let now = MonotonicTime.now
     guard remembersErased, now >= nextTruncation else { return }
     nextTruncation = now + .seconds(1)

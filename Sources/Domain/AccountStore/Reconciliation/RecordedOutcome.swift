@@ -1,0 +1,63 @@
+package import AccountEvents
+
+/// What stands on Kafka of something that was done: a store that was restored from a backup may not know of it.
+package struct RecordedOutcome: Sendable, Hashable {
+  /// What is over since.
+  package enum Ending: Sendable, Hashable {
+    /// What the store kept of the account was erased. `isFinal`: the Apple Account itself was gone.
+    case erased(isFinal: Bool)
+    /// The state of mail was forgotten. `isFinal`: for good, as the Apple Account itself was gone.
+    case mailForgotten(isFinal: Bool)
+    /// The state of mail became another one: which, the outcome does not say.
+    case mailChanged
+    /// The account's tokens were ended, those of all apps.
+    case tokensEnded
+  }
+
+  /// The account.
+  package let account: AccountHash
+  /// Who did it.
+  package let consumer: ConsumerName
+  /// The event that it followed from.
+  package let event: EventID
+  /// When that happened.
+  package let occurredAt: Timestamp
+  /// What is over since; nil for an outcome that ends nothing in a store.
+  package let ending: Ending?
+
+  /// An outcome from its parts.
+  package init(account: AccountHash, consumer: ConsumerName, event: EventID, at time: Timestamp, ending: Ending?) {
+    (self.account, self.consumer, self.event, occurredAt) = (account, consumer, event, time)
+    self.ending = ending
+  }
+}
+
+/// What a store was brought to that had been restored: whose accounts were changed, each once.
+package struct Reconciliation: Sendable, Hashable {
+  /// Accounts of which something was deleted that had been erased before.
+  package var erased: Set<AccountHash> = []
+  /// Accounts that count as erased again, whether anything of them was there or not.
+  package var fenced: Set<AccountHash> = []
+  /// Accounts whose state of mail was forgotten, because it is not the last one.
+  package var mail: Set<AccountHash> = []
+  /// Accounts whose tokens were ended.
+  package var tokens: Set<AccountHash> = []
+
+  /// Nothing changed.
+  package init() {}
+
+  /// Adds another.
+  package mutating func add(_ other: Reconciliation) {
+    erased.formUnion(other.erased)
+    fenced.formUnion(other.fenced)
+    mail.formUnion(other.mail)
+    tokens.formUnion(other.tokens)
+  }
+
+  mutating func note(_ correction: Correction, of account: AccountHash) {
+    if correction.erasesUpTo != nil { erased.insert(account) }
+    if correction.fence != nil { fenced.insert(account) }
+    if correction.forgetsMail { mail.insert(account) }
+    if correction.endsTokensUpTo != nil { tokens.insert(account) }
+  }
+}
