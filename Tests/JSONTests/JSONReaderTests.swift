@@ -124,6 +124,55 @@ import Testing
     }
   }
 
+  /// Among more than are compared one by one, and however they are spelled.
+  @Test(arguments: [0, 63, 64, 65, 200, 299])
+  func noticesADuplicateAmongHundredsOfNames(place: Int) throws {
+    let limits = JSONLimits(bytes: 1 << 20, depth: 3, members: 1000)
+    let names = (0..<300).map { "the same beginning \($0 + 1000)" }
+    let members = names.map { "\"\($0)\":{\"\(names[place])\":0}" }.joined(separator: ",")
+    try check(Array("{\(members)}".utf8), limits)
+    let escaped = "\\u0074" + names[place].dropFirst()
+    for repeated in [names[place], escaped] {
+      let text = Array("{\(members),\"\(repeated)\":0}".utf8)
+      #expect { try check(text, limits) } throws: { ($0 as? JSONError)?.code == .duplicateMember }
+    }
+  }
+
+  /// Names that are as hard to tell apart as somebody who means it can make them: compared each with each, which takes
+  /// some 30 million comparisons of a hundred bytes, these would take minutes here.
+  @Test(.timeLimit(.minutes(1))) func thousandsOfNamesAreReadInProportionToTheirLength() throws {
+    let limits = JSONLimits(bytes: 1 << 21, depth: 3, members: 8192)
+    let names = (0..<8192).map { "\"\(String(repeating: "x", count: 110))\($0 + 10_000)\":0" }
+    try check(Array("{\(names.joined(separator: ","))}".utf8), limits)
+  }
+
+  /// Whoever catches what was to be passed on does not make JSON of it.
+  @Test(
+    arguments: [
+      (#"{"a":{"b":1,}"#, .malformed), (#"{"a":tru,"b":true}"#, .malformed),
+      (#"{"a":{"b":1,"b":2}}"#, .duplicateMember),
+      (#"{"a":{"b":1]}"#, .malformed), (#"{"a":{"b":"\x"}}"#, .unexpectedKind),
+      (#"{"a":{"b":"c","d":1}}"#, .unexpectedKind),
+      (#"{"a":{"b":1.5},"c":true}"#, .notAnInteger), (#"{"a":[1,],"b":true}"#, .malformed),
+      (#"{"a":true,"b":{"c":1},"d":{}}"#, nil), (#"{"a":"neither","b":[true],"c":true}"#, nil),
+    ] as [(String, JSONError.Code?)])
+  func anErrorThatIsSwallowedIsThrownInTheEnd(text: String, code: JSONError.Code?) throws {
+    let bytes = Array(text.utf8)
+    func read() throws {
+      try unsafe JSONReader.read(bytes.span.bytes, .ofTests) { reader throws(JSONError) in
+        try reader.readObject { _, value in
+          do {
+            _ = try value.readBoolean()
+          } catch {
+            do { try value.readObject { _, inner throws(JSONError) in _ = try inner.readInteger() } } catch {}
+          }
+        }
+      }
+    }
+    guard let code else { return try read() }
+    #expect { try read() } throws: { ($0 as? JSONError)?.code == code }
+  }
+
   @Test func nestingUpToTheDeepestLimitIsRead() throws {
     let limits = JSONLimits(bytes: 1000, depth: 128, members: 1)
     try check(Array((String(repeating: "[", count: 128) + String(repeating: "]", count: 128)).utf8), limits)

@@ -4,7 +4,7 @@ public struct JSONLimits: Sendable, Hashable {
   public let bytes: Int
   /// How many objects and arrays may be open at once.
   public let depth: Int
-  /// How many members one object may have. Looking for duplicates takes time by its square.
+  /// How many members one object may have.
   public let members: Int
 
   /// The limits of a reader. Reading is recursive, so the depth is at most 128.

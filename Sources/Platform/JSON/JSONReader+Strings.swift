@@ -13,7 +13,7 @@ extension JSONReader {
     var hasEscapes = false
     while true {
       skipPlainText()
-      guard let byte = current else { throw JSONError(.malformed, at: position) }
+      guard let byte = current else { throw fault(.malformed, at: position) }
       switch byte {
       case UInt8(ascii: "\""):
         let token = StringToken(start: start, end: position, hasEscapes: hasEscapes)
@@ -23,7 +23,7 @@ extension JSONReader {
         hasEscapes = true
         try scanEscape()
       case 0x80...: try scanMultibyteCharacter(byte)
-      default: throw JSONError(.malformed, at: position)  // a control character
+      default: throw fault(.malformed, at: position)  // a control character
       }
     }
   }
@@ -65,29 +65,29 @@ extension JSONReader {
     case 0xf0: (count, second) = (4, 0x90...0xbf)
     case 0xf4: (count, second) = (4, 0x80...0x8f)
     case 0xf1...0xf3: count = 4
-    default: throw JSONError(.invalidText, at: position)
+    default: throw fault(.invalidText, at: position)
     }
     guard position + count <= end, second.contains(byte(at: position + 1)) else {
-      throw JSONError(.invalidText, at: position)
+      throw fault(.invalidText, at: position)
     }
     for offset in 2..<max(count, 2) where byte(at: position + offset) & 0xc0 != 0x80 {
-      throw JSONError(.invalidText, at: position)
+      throw fault(.invalidText, at: position)
     }
     position += count
   }
 
   private mutating func scanEscape() throws(JSONError) {
-    guard position + 2 <= end else { throw JSONError(.malformed, at: position) }
+    guard position + 2 <= end else { throw fault(.malformed, at: position) }
     guard byte(at: position + 1) == UInt8(ascii: "u") else {
-      guard Self.escapedByte(byte(at: position + 1)) != nil else { throw JSONError(.malformed, at: position) }
+      guard Self.escapedByte(byte(at: position + 1)) != nil else { throw fault(.malformed, at: position) }
       position += 2
       return
     }
-    guard let unit = escapedUnit(at: position) else { throw JSONError(.malformed, at: position) }
+    guard let unit = escapedUnit(at: position) else { throw fault(.malformed, at: position) }
     if 0xd800...0xdfff ~= unit {
       // Half a pair stands for nothing; readers disagree about what to make of it (RFC 8259 §8.2).
       guard unit < 0xdc00, let low = escapedUnit(at: position + 6), 0xdc00...0xdfff ~= low else {
-        throw JSONError(.invalidText, at: position)
+        throw fault(.invalidText, at: position)
       }
       position += 6
     }

@@ -20,7 +20,7 @@ extension JSONReader {
 
   /// Moves past `byte`, which must come next.
   mutating func expect(_ byte: UInt8) throws(JSONError) {
-    guard current == byte else { throw JSONError(.malformed, at: position) }
+    guard current == byte else { throw fault(.malformed, at: position) }
     position += 1
   }
 
@@ -28,7 +28,7 @@ extension JSONReader {
   mutating func scanWord(_ word: StaticString) throws(JSONError) {
     let start = position
     for index in 0..<word.utf8CodeUnitCount {
-      guard unsafe current == word.utf8Start[index] else { throw JSONError(.malformed, at: start) }
+      guard unsafe current == word.utf8Start[index] else { throw fault(.malformed, at: start) }
       position += 1
     }
   }
@@ -49,7 +49,7 @@ extension JSONReader {
   }
 
   private mutating func scanDigits() throws(JSONError) {
-    guard let first = current, isDigit(first) else { throw JSONError(.malformed, at: position) }
+    guard let first = current, isDigit(first) else { throw fault(.malformed, at: position) }
     while let byte = current, isDigit(byte) { position &+= 1 }
   }
 

@@ -5,7 +5,8 @@
 /// value. What the caller does not read is skipped, and checked all the same. No input makes it trap.
 ///
 /// After `.unexpectedKind` and `.notAnInteger` the caller may go on, and treat the value as what it is. Every other
-/// error says that the text is no JSON: it is passed on, and nothing that was read is worth anything.
+/// error says that the text is no JSON: nothing that was read is worth anything. The same holds of any error that leaves
+/// an object or an array before its end. Whoever catches it there reads nothing more, and `read` throws it in the end.
 ///
 /// ```swift
 /// try JSONReader.read(bytes, limits) { reader throws(JSONError) in
@@ -25,8 +26,10 @@
   var position = 0
   private var depth = 0
   private var hasValue = true
+  /// Why reading cannot go on.
+  private var firstFault: JSONError?
   /// The names of all objects that are open, outermost first.
-  private var names: [MemberName] = []
+  var names: [MemberName] = []
   /// The names in `names` that were written with escapes, without them.
   var unescapedNames: [UInt8] = []
   private let limits: JSONLimits
@@ -137,13 +140,22 @@
     return start..<position
   }
 
+  /// Notes that reading cannot go on; every later call throws the first such error.
+  mutating func fault(_ code: JSONError.Code, at offset: Int) -> JSONError {
+    let error = firstFault ?? JSONError(code, at: offset)
+    firstFault = error
+    return error
+  }
+
   private mutating func begin(_ expected: JSONKind) throws(JSONError) {
+    if let firstFault { throw firstFault }
     precondition(hasValue, "a value is read once")
     guard try kind == expected else { throw JSONError(.unexpectedKind, at: position) }
     hasValue = false
   }
 
   private mutating func skipIfUnread() throws(JSONError) {
+    if let firstFault { throw firstFault }
     guard hasValue else { return }
     hasValue = false
     try walkAny()
@@ -164,7 +176,7 @@
     _ body: (_ name: StringToken, _ value: inout JSONReader) throws(JSONError) -> Void
   ) throws(JSONError) {
     let outer = names.count
-    var seen: UInt64 = 0
+    var seen = SeenNames()
     try enter()
     try walkItems(closing: UInt8(ascii: "}")) { reader throws(JSONError) in
       let name = try reader.scanName(outer, &seen)
@@ -190,7 +202,7 @@
   }
 
   private mutating func enter() throws(JSONError) {
-    guard depth < limits.depth else { throw JSONError(.tooDeep, at: position) }
+    guard depth < limits.depth else { throw fault(.tooDeep, at: position) }
     depth += 1
     position += 1
     skipWhitespace()
@@ -205,7 +217,7 @@
   ) throws(JSONError) {
     if current != closing {
       while true {
-        try item(&self)
+        do throws(JSONError) { try item(&self) } catch { throw fault(error.code, at: error.offset) }
         skipWhitespace()
         guard current == UInt8(ascii: ",") else { break }
         position += 1
@@ -217,20 +229,15 @@
   }
 
   /// Reads a name and refuses it where the object, whose names begin at `first`, has it already.
-  ///
-  /// `seen` has one bit for each name so far, by a hash: only where its bit is set are the names themselves compared.
-  private mutating func scanName(_ first: Int, _ seen: inout UInt64) throws(JSONError) -> StringToken {
+  private mutating func scanName(_ first: Int, _ seen: inout SeenNames) throws(JSONError) -> StringToken {
     let start = position
-    guard current == UInt8(ascii: "\"") else { throw JSONError(.malformed, at: position) }
+    guard current == UInt8(ascii: "\"") else { throw fault(.malformed, at: position) }
     let token = try scanString()
     let name = remember(token)
-    if seen & name.bit != 0 {
-      for index in first..<names.count where isSame(names[index], name) { throw JSONError(.duplicateMember, at: start) }
-    }
-    guard names.count - first < limits.members else { throw JSONError(.tooManyMembers, at: start) }
+    if isKnown(name, since: first, &seen) { throw fault(.duplicateMember, at: start) }
+    guard names.count - first < limits.members else { throw fault(.tooManyMembers, at: start) }
     if names.isEmpty { names.reserveCapacity(16) }
     names.append(name)
-    seen |= name.bit
     return token
   }
 }

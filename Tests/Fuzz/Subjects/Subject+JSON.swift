@@ -8,6 +8,10 @@ extension Subject {
     let skipped = Result { () throws(JSONError) in
       try unsafe JSONReader.read(bytes.span.bytes, limits) { _ throws(JSONError) in }
     }
+    let swallowed = Result { () throws(JSONError) in
+      try unsafe JSONReader.read(bytes.span.bytes, limits) { reader throws(JSONError) in swallow(&reader) }
+    }
+    try promise("whoever swallows errors accepts no other text", isSame(swallowed, skipped))
     switch (tree, skipped) {
     case (.failure(let error), .failure(let other)):
       try promise("whether it is read or skipped, the fault is the same", error == other)
@@ -21,6 +25,28 @@ extension Subject {
       try promise("its canonical form is that of its canonical form", again.canonicalBytes == canonical)
     default: try promise("whoever skips a value accepts what a reader of it accepts", false)
     }
+  }
+
+  private static func isSame(_ left: Result<Void, JSONError>, _ right: Result<Void, JSONError>) -> Bool {
+    switch (left, right) {
+    case (.success, .success): true
+    case (.failure(let left), .failure(let right)): left == right
+    default: false
+    }
+  }
+
+  /// Reads a whole tree and passes no error on.
+  private static func swallow(_ reader: inout JSONReader) {
+    do throws(JSONError) {
+      switch try reader.kind {
+      case .object: try reader.readObject { _, value throws(JSONError) in swallow(&value) }
+      case .array: try reader.readArray { element throws(JSONError) in swallow(&element) }
+      case .string: _ = try reader.readString()
+      case .number: _ = try reader.readInteger()
+      case .boolean: _ = try reader.readBoolean()
+      case .null: _ = try reader.readRaw()
+      }
+    } catch {}
   }
 
   /// Whether the bytes are a JSON object within what a notification may hold.
