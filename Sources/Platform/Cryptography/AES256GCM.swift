@@ -13,14 +13,14 @@ public struct AES256GCM: Sendable {
   static let nonceSize = 12
   private static let tagSize = 16
 
-  private let key: [UInt8]
+  private let key: SecretBytes
 
   /// A cipher with that key: `keySize` random bytes. Throws `.malformedKey` for another number of them.
   public init(key: [UInt8]) throws(CryptographyError) {
     guard key.count == Self.keySize else {
       throw CryptographyError(.malformedKey, "a key of \(key.count) bytes instead of \(Self.keySize)")
     }
-    self.key = key
+    self.key = SecretBytes(key)
   }
 
   /// The nonce, `plaintext` encrypted, and the tag.
@@ -40,7 +40,7 @@ public struct AES256GCM: Sendable {
         guard let output = unsafe output.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
         var count: CInt = 0
         let text = unsafe output + Self.nonceSize
-        return unsafe EVP_EncryptInit_ex2(context, cipher.pointer, key, nonce, nil) == 1
+        return unsafe key.withBytes { unsafe EVP_EncryptInit_ex2(context, cipher.pointer, $0, nonce, nil) == 1 }
           && (place.isEmpty || EVP_EncryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
           && (plaintext.isEmpty || EVP_EncryptUpdate(context, text, &count, plaintext, CInt(plaintext.count)) == 1)
           && EVP_EncryptFinal_ex(context, text + plaintext.count, &count) == 1
@@ -62,7 +62,7 @@ public struct AES256GCM: Sendable {
         guard let nonce = unsafe input.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
         var count: CInt = 0
         let size = plaintext.count
-        return unsafe EVP_DecryptInit_ex2(context, cipher.pointer, key, nonce, nil) == 1
+        return unsafe key.withBytes { unsafe EVP_DecryptInit_ex2(context, cipher.pointer, $0, nonce, nil) == 1 }
           && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
           && (size == 0 || EVP_DecryptUpdate(context, &plaintext, &count, nonce + Self.nonceSize, CInt(size)) == 1)
           && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(Self.tagSize), &tag) == 1

@@ -4,12 +4,12 @@ import COpenSSL
 ///
 /// It stands for an account in logs and outcomes: the same account, the same hash, and no way back to the person.
 public struct HMAC: Sendable {
-  private let key: [UInt8]
+  private let key: SecretBytes
 
   /// A keyed hash. The key should have 32 random bytes.
   public init(key: [UInt8]) {
     precondition(!key.isEmpty, "a keyed hash needs a key")
-    self.key = key
+    self.key = SecretBytes(key)
   }
 
   /// The keyed hash of `message`.
@@ -20,7 +20,9 @@ public struct HMAC: Sendable {
         var empty: UInt8 = 0
         return unsafe withUnsafePointer(to: &empty) { fallback in
           let base = unsafe bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? fallback
-          return unsafe COpenSSL.HMAC(EVP_sha256(), key, CInt(key.count), base, bytes.count, place, nil) != nil
+          return unsafe key.withBytes { key in
+            unsafe COpenSSL.HMAC(EVP_sha256(), key, CInt(self.key.count), base, bytes.count, place, nil) != nil
+          }
         }
       }
     }
