@@ -16,13 +16,15 @@ public final class BlockingThread: Sendable {
     let bell = Semaphore()
 
     func runUntilClosed() {
+      var work: [@Sendable () -> Void] = []
       while true {
         bell.wait()
-        let (work, isClosed) = state.withLock { state in
-          defer { state.work.removeAll(keepingCapacity: true) }
-          return (state.work, state.isClosed)
+        let isClosed = state.withLock { state in
+          swap(&work, &state.work)
+          return state.isClosed
         }
         for piece in work { piece() }
+        work.removeAll(keepingCapacity: true)
         if isClosed { return }
       }
     }

@@ -58,6 +58,7 @@ enum Trigger: Sendable {
   @safe private let events: UnsafeMutablePointer<epoll_event>
   var waitingForTurn: [@Loop () -> Void] = []
   var deadlines = DeadlineHeap()
+  var observers: [(identifier: ObjectIdentifier, action: @Loop (Duration) -> Void)] = []
   var now = MonotonicTime.now
   var wasWoken = false
 
@@ -142,14 +143,15 @@ enum Trigger: Sendable {
   @Loop
   func poll(block: Bool) {
     let block = block && waitingForTurn.isEmpty
-    var count = unsafe epoll_wait(epoll, events, CInt(Self.batch), block ? patience() : 0)
+    let asked = MonotonicTime.now
+    for observer in observers { observer.action(asked - now) }
+    var count = unsafe epoll_wait(epoll, events, CInt(Self.batch), block ? patience(from: asked) : 0)
     now = .now
     if count < 0 { count = 0 }  // EINTR: nothing else can go wrong with these arguments
     for index in 0..<Int(count) {
       let mark = unsafe clinux_event_data(events + index)
       if mark == Self.wakeMark {
-        var value: UInt64 = 0
-        _ = unsafe read(bell, &value, 8)
+        // Edge-triggered: each write is reported, though nobody reads the count.
         wasWoken = true
         continue
       }
@@ -165,9 +167,9 @@ enum Trigger: Sendable {
   }
 
   /// How long epoll may wait, in milliseconds, rounded up so that a deadline is due when it returns.
-  private func patience() -> CInt {
+  private func patience(from asked: MonotonicTime) -> CInt {
     guard let next = deadlines.next else { return -1 }
-    let left = next.nanoseconds &- MonotonicTime.now.nanoseconds
+    let left = next.nanoseconds &- asked.nanoseconds
     if left <= 0 { return 0 }
     return CInt(clamping: (left &+ 999_999) / 1_000_000)
   }
