@@ -129,6 +129,28 @@ import Testing
     await server.close()
   }
 
+  /// The same where the new key is of another kind, as when RSA is left for P-256: at no moment is there no pair.
+  @Loop
+  @Test(arguments: [true, false], [true, false])
+  func isReplacedByOneOfAnotherKindInTwoSteps(_ keyFirst: Bool, _ isToRSA: Bool) async throws {
+    let directory = TemporaryDirectory()
+    let made = try await TestCertificate.ofRSA(in: directory)
+    let other = try TestCertificate.another()
+    let p256 = (certificate: other.certificatePEM, key: other.privateKeyPEM)
+    let (first, second) = isToRSA ? (p256, made) : (made, p256)
+    let files = TLSServerConfiguration(
+      certificateFile: directory.write("certificate.pem", first.certificate),
+      privateKeyFile: directory.write("key.pem", first.key))
+    let server = try TestServer(tls: files, handler: echo)
+    let steps = [("key.pem", second.key), ("certificate.pem", second.certificate)]
+    for (index, step) in (keyFirst ? steps : steps.reversed()).enumerated() {
+      _ = directory.write(step.0, step.1)
+      #expect(server.server.renewCertificate(insisting: false) == (index == 0 ? .unsettled : .renewed))
+      #expect(try await presented(by: server) == (index == 0 ? first : second).certificate)
+    }
+    await server.close()
+  }
+
   enum Damage: CaseIterable {
     case otherKey, noKey, noCertificate, halfACertificate, keyIsGone, keyIsADirectory
   }

@@ -63,7 +63,7 @@ import Testing
     ("--tlsv1.0 --tls-max 1.0 --ciphers DEFAULT@SECLEVEL=0", "alert protocol version"),
     ("--tlsv1.1 --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0", "alert protocol version"),
     ("--cacert /etc/ssl/certs/ca-certificates.crt", "self-signed certificate"),
-    ("--http2-prior-knowledge --no-alpn", "curl: "),
+    ("--http2-prior-knowledge --no-alpn", "Empty reply"),
   ])
   func curlIsRefusedOrRefuses(_ options: String, _ reason: String) async throws {
     let certificate = try TestCertificate()

@@ -58,6 +58,23 @@ import Testing
     }
   }
 
+  /// OpenSSL keeps a pair for each kind of key, and takes a certificate of one kind beside a key of another.
+  @Loop
+  @Test func saysThatTheKeyIsOfAnotherKindThanTheCertificate() async throws {
+    let certificate = try TestCertificate()
+    let rsa = try await TestCertificate.ofRSA(in: certificate.directory)
+    var (first, second) = (certificate.configuration, certificate.configuration)
+    first.privateKeyFile = certificate.directory.write("k.pem", rsa.key)
+    second.certificateFile = certificate.directory.write("c.pem", rsa.certificate)
+    for tls in [first, second] {
+      let fault = try #require(failure(tls))
+      #expect(fault.code == .privateKey)
+      #expect(
+        fault.message
+          == "the private key \(tls.privateKeyFile): of another kind than the certificate's (\(tls.certificateFile))")
+    }
+  }
+
   @Loop
   @Test func saysWhereItCannotListen() async throws {
     let taken = try TestServer(handler: echo)

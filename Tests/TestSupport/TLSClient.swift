@@ -20,9 +20,10 @@ public import EventLoop
 
   /// Connects. `protocols` are offered by ALPN, unless there are none; `session` is to go on.
   public init(
-    _ server: SocketAddress, protocols: [String] = [], version: Version = .tls13, resuming session: TLSSession? = nil
+    _ server: SocketAddress, from source: SocketAddress? = nil, protocols: [String] = [], version: Version = .tls13,
+    resuming session: TLSSession? = nil
   ) throws {
-    raw = try RawClient(server)
+    raw = try RawClient(server, from: source)
     guard let context = unsafe SSL_CTX_new(TLS_client_method()), let handle = unsafe SSL_new(context) else {
       throw ClientFailure(description: "no memory for TLS")
     }

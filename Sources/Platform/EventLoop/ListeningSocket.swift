@@ -20,11 +20,18 @@ public final class ListeningSocket {
   private let descriptor: Descriptor
   private var burst = 0
   private var isEnding = false
+  /// Descriptors that stand for nothing: they are given up for connections where the process has no others left.
+  private var spares: [CInt] = []
+  private let spareCount: Int
 
   private static let fairShare = 16
 
-  /// Binds and listens. `sharingPort` lets several processes listen on one port (SO_REUSEPORT).
-  public init(_ wanted: SocketAddress, backlog: CInt = 1024, sharingPort: Bool = false) throws(SystemError) {
+  /// Binds and listens. `sharingPort` lets several processes listen on one port (SO_REUSEPORT); as many connections as
+  /// there are `spares` are accepted though the process has no descriptors left.
+  public init(
+    _ wanted: SocketAddress, backlog: CInt = 1024, sharingPort: Bool = false, spares: Int = 0
+  ) throws(SystemError) {
+    spareCount = spares
     let number = socket(
       wanted.isIPv4 ? AF_INET : AF_INET6, CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue),
       0)
@@ -41,6 +48,22 @@ public final class ListeningSocket {
     }
     self.address = address
     descriptor = try Descriptor(owning: number)
+    refillSpares()
+  }
+
+  /// Takes back the spare descriptors that were given up, as far as the system has any: to be called when a connection
+  /// has ended.
+  public func refillSpares() {
+    while spares.count < spareCount, descriptor.isOpen {
+      let spare = clinux_eventfd()
+      if spare < 0 { return }
+      spares.append(spare)
+    }
+  }
+
+  private func releaseSpares() {
+    for spare in spares { Glibc.close(spare) }
+    spares = []
   }
 
   /// The next connection; nil after `close`. Throws when the system refuses one: out of descriptors, mostly; the
@@ -74,6 +97,10 @@ public final class ListeningSocket {
         guard await descriptor.untilReadable() == .ready else { return nil }
       case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
         continue  // a connection that died before it was accepted: accept(2) says to try again
+      case EMFILE, ENFILE:
+        let error = SystemError.current
+        guard let spare = spares.popLast() else { throw error }
+        Glibc.close(spare)
       default:
         throw .current
       }
@@ -99,9 +126,12 @@ public final class ListeningSocket {
   /// hand them on to others (unless `net.ipv4.tcp_migrate_req` says so). So first this, then, when everybody had the time
   /// to connect, `closeWhenEmpty`. The kernel still chooses this socket for its share of new connections; they find
   /// nobody, ask again after a second, as TCP does, and reach another by then.
-  public func leaveNewcomersToOthers() {
+  ///
+  /// Throws where the system does not let a socket have a filter, as some sandboxes do not: then the few that connect
+  /// between now and the end are reset.
+  public func leaveNewcomersToOthers() throws(SystemError) {
     guard descriptor.isOpen else { return }
-    _ = clinux_ignore_syn(descriptor.number)
+    guard clinux_ignore_syn(descriptor.number) == 0 else { throw .current }
   }
 
   /// Lets `accept` take what stands in the queue already; then it closes and returns nil.
@@ -111,9 +141,12 @@ public final class ListeningSocket {
   }
 
   /// Stops listening: `accept` returns nil, and the system refuses new connections.
-  public func close() { descriptor.close() }
+  public func close() {
+    descriptor.close()
+    releaseSpares()
+  }
 
-  isolated deinit { descriptor.close() }
+  isolated deinit { close() }
 
   private nonisolated static func set(_ number: CInt, _ level: CInt, _ option: CInt, _ value: CInt) {
     var value = value

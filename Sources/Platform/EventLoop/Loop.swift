@@ -43,9 +43,11 @@ public actor Loop {
   public static func afterTurn(_ action: @escaping @Loop () -> Void) { executor.engine.waitingForTurn.append(action) }
 
   /// Makes the calling thread the loop's, runs `body` on it and everything that waits there, and returns what `body`
-  /// returned. For `main`, once, before anything else used the loop.
+  /// returned. For `main`, once, before anything else used the loop. The process may have as many descriptors as the
+  /// system lets it have from then on.
   public nonisolated static func run(_ body: @escaping @Loop @Sendable () async -> Int32) -> Int32 {
-    executor.run(until: body)
+    DescriptorLimit.raise()
+    return executor.run(until: body)
   }
 
   /// Runs `body` at once if the caller is already on the loop's thread, which it must be.

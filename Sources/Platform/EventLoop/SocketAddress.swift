@@ -38,6 +38,15 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
   init(bytes: InlineAddress, port: UInt16) { (self.bytes, self.port) = (bytes, port) }
 
+  /// The address whose 4 or 16 bytes, as networks order them, these are.
+  package init(networkBytes: [UInt8], port: UInt16) {
+    precondition(networkBytes.count == 4 || networkBytes.count == 16, "neither IPv4 nor IPv6")
+    let mapped = [UInt8](repeating: 0, count: 10) + [0xff, 0xff]
+    let bytes = networkBytes.count == 16 ? networkBytes : mapped + networkBytes
+    func half(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+    self.init(bytes: InlineAddress(high: half(bytes[..<8]), low: half(bytes[8...])), port: port)
+  }
+
   /// Reads `a.b.c.d:port` or `[ipv6]:port`; nil if it is neither. Names are not looked up.
   public init?(_ text: String) {
     // The digits by hand, because `UInt16` takes "+80" too; and no NUL, at which inet_pton would stop reading.

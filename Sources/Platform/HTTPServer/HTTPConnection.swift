@@ -20,7 +20,12 @@ import EventLoop
     silence: Duration.seconds(1), silenceOfASender: Duration.seconds(5), total: Duration.seconds(30), bytes: 8_388_608
   )
 
-  let peer: SocketAddress
+  /// Who is at the other end: where a proxy forwards it, who is at the proxy's other end.
+  var peer: SocketAddress
+  /// Whether it counts for its peer's address; the server's.
+  var isCounted = false
+  /// Whether it comes from a proxy, which says first who the peer is.
+  private let isForwarded: Bool
   var reader: RequestReader
   let transport: Transport
   private let writer: HTTPResponseWriter
@@ -44,8 +49,9 @@ import EventLoop
   var bodyAsked = false
   var toldToGoOn = false
 
-  init(_ accepted: ListeningSocket.Accepted, server: HTTPServer) throws(SystemError) {
+  init(_ accepted: ListeningSocket.Accepted, isForwarded: Bool, server: HTTPServer) throws(SystemError) {
     peer = accepted.peer
+    self.isForwarded = isForwarded
     self.server = server
     deadlines = server.configuration.deadlines
     reader = RequestReader(limits: server.configuration.limits)
@@ -66,7 +72,8 @@ import EventLoop
 
   private func serve() async {
     do throws(Transport.Failure) {
-      guard try await handshake() else { return }
+      let end = Loop.now + deadlines.handshake
+      guard try await introduction(until: end), try await handshake(until: end) else { return }
       var served = 0
       while await untilBegun() {
         guard try await answerNext() else { return await linger() }
@@ -81,9 +88,37 @@ import EventLoop
     }
   }
 
-  private func handshake() async throws(Transport.Failure) -> Bool {
+  /// Reads what a proxy says of the peer. False where the connection ends.
+  ///
+  /// Nobody else's turn is waited for: a header is read in two calls of the system, no more often than connections are
+  /// accepted, and whose turn it is hangs on whom it names.
+  private func introduction(until end: MonotonicTime) async throws(Transport.Failure) -> Bool {
+    guard isForwarded else { return true }
+    enter(.handshake, until: end)
+    do throws(Transport.Failure) {
+      var beginning: [UInt8] = []
+      while true {
+        try await transport.untilReadable()
+        switch try transport.readProxyHeader(after: &beginning) {
+        case .incomplete: continue
+        case .refused:
+          server.statistics.proxyHeadersRefused += 1
+          return false
+        case .complete(let header):
+          guard let source = header.source else { return true }
+          return server.introduce(self, as: source)
+        }
+      }
+    } catch {
+      // A balancer that only connects, to see whether somebody listens, says nothing.
+      if isTimedOut { server.statistics.handshakesTimedOut += 1 }
+      return false
+    }
+  }
+
+  private func handshake(until end: MonotonicTime) async throws(Transport.Failure) -> Bool {
     guard let certificate = server.certificate else { return true }
-    enter(.handshake, within: deadlines.handshake)
+    enter(.handshake, until: end)
     do throws(Transport.Failure) {
       repeat {
         try await transport.untilReadable()
@@ -91,7 +126,9 @@ import EventLoop
       } while try !transport.handshake({ certificate.contextForHandshake(at: Loop.now) })
       return true
     } catch {
-      if !isDraining { server.statistics.handshakeFailed(error, isTimedOut) }
+      // A balancer that only looks whether somebody is here sends its header at most.
+      let isLook = isForwarded && error == .closed && !transport.hasBegunTLS
+      if !isDraining, !isLook { server.statistics.handshakeFailed(error, isTimedOut) }
       // What the peer is told, by us or by OpenSSL's alert, is to reach it.
       switch error {
       case .plainHTTP:
@@ -126,6 +163,8 @@ import EventLoop
         try await transport.untilReadable()
         try await untilTurn()
         if try take() > 0 { return true }
+        // As in `receive`: what came may be no byte for us, and there may be more of it for as long as the peer likes.
+        await Loop.nextTurn()
       }
     } catch {
       guard error == .interrupted, isDraining else { return false }

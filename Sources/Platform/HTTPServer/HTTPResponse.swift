@@ -13,7 +13,8 @@ public struct HTTPResponse: Sendable {
 
   /// From 200 to 599. A 204 or 304 has no body, whatever is given.
   public var status: Int
-  /// Names and values. `Content-Length`, `Transfer-Encoding`, `Connection` and `Date` are the server's own.
+  /// Names and values. `Content-Length`, `Transfer-Encoding`, `Connection` and `Date` are the server's own: to set
+  /// one of them is a fault of ours and traps.
   public var headers: [(name: String, value: String)]
   /// What follows the head.
   public var body: Body

@@ -28,6 +28,11 @@ public final class HTTPServer {
   let handler: Handler
   let certificate: ServedCertificate?
   let turnstile = Turnstile()
+  /// How many connections may be open: what the limits say, or fewer where the process cannot have the descriptors.
+  public nonisolated let connectionLimit: Int
+  /// Why the system did not let a shared port be left in good order, after `drain`: then a few peers that were in the
+  /// middle of connecting were reset.
+  public private(set) var partingFailure: SystemError?
   private let socket: ListeningSocket
   private var connections: [ObjectIdentifier: HTTPConnection] = [:]
   private var newcomers = Newcomers()
@@ -44,15 +49,21 @@ public final class HTTPServer {
     self.handler = handler
     certificate = if let tls = configuration.tls { try ServedCertificate(tls) } else { nil }
     do throws(SystemError) {
-      socket = try ListeningSocket(configuration.address, sharingPort: configuration.sharesPort)
+      socket = try ListeningSocket(
+        configuration.address, sharingPort: configuration.sharesPort, spares: configuration.spareDescriptors)
     } catch {
       throw HTTPServerError(code: .listen, message: "cannot listen on \(configuration.address): \(error)")
     }
     address = socket.address
+    connectionLimit = min(
+      configuration.limits.connections, DescriptorLimit.connections(within: DescriptorLimit.current))
   }
 
   /// How many connections are open.
   public var connectionCount: Int { connections.count }
+
+  /// When the certificate begins to be valid, in seconds since 1970; nil without TLS.
+  public var certificateNotBefore: Int64? { certificate?.context.notBefore }
 
   /// When the certificate expires, in seconds since 1970; nil without TLS.
   public var certificateNotAfter: Int64? { certificate?.context.notAfter }
@@ -108,7 +119,7 @@ public final class HTTPServer {
       for connection in connections.values { connection.abandon() }
     }
     if configuration.sharesPort {
-      socket.leaveNewcomersToOthers()
+      do throws(SystemError) { try socket.leaveNewcomersToOthers() } catch { partingFailure = error }
       last.set(min(end, .now + Self.parting))
     } else {
       last.set(.now)
@@ -127,10 +138,10 @@ public final class HTTPServer {
   /// The next connection; nil once the server listens no more.
   private func next() async -> ListeningSocket.Accepted? {
     while !hasNoPatience {
-      if connections.count >= configuration.limits.connections {
+      if connections.count >= connectionLimit {
         guard await socket.untilSomebodyWaits() else { return nil }
         // Some may have ended meanwhile.
-        guard connections.count >= configuration.limits.connections else { continue }
+        guard connections.count >= connectionLimit else { continue }
         statistics.fullTimes += 1
         await untilRoom(until: shed())
         continue
@@ -138,9 +149,10 @@ public final class HTTPServer {
       do throws(SystemError) {
         return try await socket.accept()
       } catch {
-        // No descriptors or no memory: only time helps, and the kernel's queue holds whoever knocks.
+        // No descriptors or no memory. It may be ours who hold them, so room is made as where there are too many; beyond
+        // that only time helps, and the kernel's queue holds whoever knocks.
         statistics.acceptFailures += 1
-        await untilRoom(until: .now + .milliseconds(100))
+        await untilRoom(until: min(shed(), .now + .milliseconds(100)))
       }
     }
     return nil
@@ -164,7 +176,7 @@ public final class HTTPServer {
   private func shed() -> MonotonicTime {
     let now = Loop.now
     // Several at once: under a flood each of them costs a few turns of the loop.
-    for _ in 0..<max(1, configuration.limits.connections / 256) {
+    for _ in 0..<max(1, connectionLimit / 256) {
       guard let oldest = newcomers.oldest, let since = oldest.newcomer?.since else { return .distantFuture }
       guard since + Self.grace <= now else { return since + Self.grace }
       newcomers.remove(oldest)
@@ -190,15 +202,16 @@ public final class HTTPServer {
 
   private func admit(_ accepted: ListeningSocket.Accepted) -> HTTPConnection? {
     statistics.accepted += 1
-    let count = perNetwork[accepted.peer.network, default: 0]
-    guard !hasNoPatience, count < configuration.limits.connectionsPerAddress else {
-      if !hasNoPatience { statistics.refusedPerAddress += 1 }
+    // A proxy's connections count for those whom it forwards, once it has said who they are.
+    let isForwarded = configuration.proxies.contains { $0.contains(accepted.peer) }
+    guard !hasNoPatience, isForwarded || hasRoom(for: accepted.peer) else {
       accepted.close()
+      socket.refillSpares()
       return nil
     }
     do throws(SystemError) {
-      let connection = try HTTPConnection(accepted, server: self)
-      perNetwork[accepted.peer.network] = count + 1
+      let connection = try HTTPConnection(accepted, isForwarded: isForwarded, server: self)
+      if !isForwarded { count(connection) }
       connections[ObjectIdentifier(connection)] = connection
       newcomers.append(connection, at: Loop.now)
       if isDraining { connection.drain(beginningUntil: .now + Self.grace) }
@@ -209,12 +222,34 @@ public final class HTTPServer {
     }
   }
 
+  /// Takes note of whom a proxy forwards. False where that one has too many connections.
+  func introduce(_ connection: HTTPConnection, as peer: SocketAddress) -> Bool {
+    guard hasRoom(for: peer) else { return false }
+    connection.peer = peer
+    count(connection)
+    return true
+  }
+
+  private func hasRoom(for peer: SocketAddress) -> Bool {
+    if perNetwork[peer.network, default: 0] < configuration.limits.connectionsPerAddress { return true }
+    if !hasNoPatience { statistics.refusedPerAddress += 1 }
+    return false
+  }
+
+  private func count(_ connection: HTTPConnection) {
+    connection.isCounted = true
+    perNetwork[connection.peer.network, default: 0] += 1
+  }
+
   private func remove(_ connection: HTTPConnection) {
     connections[ObjectIdentifier(connection)] = nil
     newcomers.remove(connection)
-    let network = connection.peer.network
-    let count = perNetwork[network, default: 1] - 1
-    perNetwork[network] = count > 0 ? count : nil
+    if connection.isCounted {
+      let network = connection.peer.network
+      let count = perNetwork[network, default: 1] - 1
+      perNetwork[network] = count > 0 ? count : nil
+    }
+    socket.refillSpares()
     room.open()
     if connections.isEmpty, !isAccepting { empty.open() }
   }

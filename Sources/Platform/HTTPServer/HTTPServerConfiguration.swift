@@ -12,6 +12,11 @@ public struct HTTPServerConfiguration: Sendable {
   public var deadlines: HTTPServerDeadlines
   /// Whether other processes may listen on the same port (SO_REUSEPORT).
   public var sharesPort: Bool
+  /// From which addresses proxies connect that say with the PROXY protocol whom they forward; there are none unless
+  /// somebody says so. A connection of theirs has to begin with its header, and no other may.
+  public var proxies: [AddressRange] = []
+  /// How many connections are taken though the process has no descriptors left: for what must always be reachable.
+  public var spareDescriptors = 0
 
   /// A configuration without any default: every limit and deadline is a decision.
   public init(

@@ -7,9 +7,11 @@ public struct HTTPServerLimits: Sendable, Equatable {
   /// Bytes of a body, whatever a handler asks for; beyond it: 413.
   public var body: Int
   /// Connections in all. While they are reached, the one that has been here for longest without a good request makes
-  /// room; where there is none, the kernel's queue holds whoever knocks.
+  /// room; where there is none, the kernel's queue holds whoever knocks. Never more than the descriptors of the process
+  /// allow: see `DescriptorLimit`.
   public var connections: Int
-  /// Connections from one address, or from one /64 network of IPv6; a further one is closed at once.
+  /// Connections from one address, or from one /64 network of IPv6; a further one is closed at once. Of a connection
+  /// that a proxy forwards, the address is the one that the proxy names.
   public var connectionsPerAddress: Int
 
   /// The limits, each of them at least 1.

@@ -8,8 +8,10 @@ public struct HTTPServerStatistics: Sendable, Equatable {
   public internal(set) var shed: UInt64 = 0
   /// Times that no further connection was taken because there were too many in all.
   public internal(set) var fullTimes: UInt64 = 0
-  /// Connections that could not be taken for want of descriptors or memory.
+  /// Times that a connection could not be taken for want of descriptors or memory.
   public internal(set) var acceptFailures: UInt64 = 0
+  /// Connections of proxies that did not begin with a header of the PROXY protocol.
+  public internal(set) var proxyHeadersRefused: UInt64 = 0
   /// Handshakes that a peer broke off or made impossible.
   public internal(set) var handshakesFailed: UInt64 = 0
   /// Handshakes that took too long.

@@ -36,12 +36,30 @@ struct ResponseHead {
       append("\r\nConnection: keep-alive", to: &out)
     }
     for (name, value) in response.headers {
+      precondition(!isReserved(name), "\(name) is the server's own to set")
       append("\r\n", to: &out)
       append(text: name, to: &out)
       append(": ", to: &out)
       append(text: value, to: &out)
     }
     append("\r\n\r\n", to: &out)
+  }
+
+  /// Whether the server sets this field itself: one more would let readers disagree about where the answer ends.
+  private static func isReserved(_ name: String) -> Bool {
+    switch name.utf8.count {
+    case 4: has(name, "date")
+    case 10: has(name, "connection")
+    case 14: has(name, "content-length")
+    case 17: has(name, "transfer-encoding")
+    default: false
+    }
+  }
+
+  private static func has(_ name: String, _ lowered: StaticString) -> Bool {
+    for (offset, byte) in name.utf8.enumerated()
+    where unsafe Characters.lowered(byte) != lowered.utf8Start[offset] { return false }
+    return true
   }
 
   /// Whether an answer of this status may have a body (RFC 9110, sections 6.4.1 and 8.6: nor a length of one).

@@ -40,6 +40,8 @@ final class ServedCertificate {
 
   /// Looks at the files. `insisting`: somebody asks now, and is answered whatever was said before.
   func look(insisting: Bool) -> CertificateRenewal {
+    // Also where nobody connects: the keys of tickets must not outlive their hour.
+    _ = contextForHandshake(at: .now)
     let contents = Contents(files)
     if contents == inUse {
       unusable = nil

@@ -22,6 +22,8 @@ import Glibc
   /// What the calls of OpenSSL and of the loop tell each other about the socket.
   private struct Socket {
     let number: CInt
+    /// Whether anything was ever read from it.
+    var hasReceived = false
     /// How many bytes the call may still read.
     var budget = 0
     /// The last read took everything that was there.
@@ -32,10 +34,16 @@ import Glibc
 
   /// So many bytes one call reads from the socket: OpenSSL goes on for as long as there is more, be it nothing but empty
   /// records or new keys (RFC 8446, section 4.6.3), and others wait.
-  static let fairShare = 16_384
+  ///
+  /// It is a little more than a whole record takes, with what TLS adds to it (RFC 8446, section 5.2).
+  static let fairShare = 16_384 + 512
+
+  /// So many it reads where the call before read its whole share and found nothing in it for us.
+  private static let smallShare = 2048
 
   private let handle: OpaquePointer
   private let socket: UnsafeMutablePointer<Socket>
+  private var share = TLSConnection.fairShare
 
   /// Begins as the server's side over `number`; nil for want of memory.
   init?(_ context: TLSContext, over number: CInt) {
@@ -70,6 +78,9 @@ import Glibc
     return unsafe socket.pointee.isFull
   }
 
+  /// Whether the peer has sent anything yet.
+  var hasReceived: Bool { unsafe socket.pointee.hasReceived }
+
   /// Whether bytes wait here that were read from the socket already: maybe a record, maybe part of one.
   var holdsBytes: Bool { unsafe SSL_has_pending(handle) == 1 }
 
@@ -81,8 +92,11 @@ import Glibc
 
   func read(into room: UnsafeMutableRawBufferPointer) -> Outcome {
     ERR_clear_error()
-    unsafe socket.pointee.budget = Self.fairShare
-    return unsafe outcome(SSL_read(handle, room.baseAddress, CInt(clamping: room.count)))
+    unsafe socket.pointee.budget = share
+    let outcome = unsafe outcome(SSL_read(handle, room.baseAddress, CInt(clamping: room.count)))
+    // A share of nothing but new keys costs milliseconds.
+    share = unsafe outcome == .needsBytes && socket.pointee.budget == 0 ? Self.smallShare : Self.fairShare
+    return outcome
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
@@ -123,7 +137,10 @@ import Glibc
         }
         let received = unsafe recv(socket.pointee.number, room, wanted, 0)
         unsafe socket.pointee.isDrained = received < wanted
-        if received > 0 { unsafe socket.pointee.budget -= received }
+        if received > 0 {
+          unsafe socket.pointee.budget -= received
+          unsafe socket.pointee.hasReceived = true
+        }
         return received
       }
     }

@@ -10,8 +10,9 @@ import EventLoop
 /// - No early data: it can be replayed (RFC 8446, section 8), and what arrives here is acted on.
 /// - Sessions go on by tickets alone, never from a cache. Their keys belong to this context, so a session ends with the
 ///   certificate under which it was made; and they are new every hour, so that nobody who gets hold of them later reads
-///   more than that (RFC 9325, section 3.4: keys of tickets undo the forward secrecy of TLS 1.2). Processes that share a port do not share them: there a ticket leads to a full handshake, as RFC 8446,
-///   section 4.2.11 has it, and to nothing worse.
+///   more than that (RFC 9325, section 3.4: keys of tickets undo the forward secrecy of TLS 1.2). Processes that share a
+///   port do not share them: there a ticket leads to a full handshake, as RFC 8446, section 4.2.11 has it, and to nothing
+///   worse.
 /// - ALPN is `http/1.1` or `http/1.0`. A client that offers other protocols alone is refused in the handshake
 ///   (RFC 7301, section 3.2).
 @safe final class TLSContext: @unchecked Sendable {
@@ -24,18 +25,18 @@ import EventLoop
       throw HTTPServerError(code: .tls, message: "OpenSSL: \(Self.firstError())")
     }
     unsafe self.handle = handle
-    _ = unsafe copenssl_set_min_version(handle, TLS1_2_VERSION)
-    _ = unsafe SSL_CTX_set_options(
-      handle,
-      UInt64(copenssl_options_no_renegotiation | copenssl_options_no_compression | copenssl_options_server_preference))
-    _ = unsafe copenssl_set_session_cache_off(handle)
-    _ = unsafe SSL_CTX_set_num_tickets(handle, 1)
-    _ = unsafe SSL_CTX_set_timeout(handle, Int(Self.ticketLifetime.components.seconds))
-    _ = unsafe SSL_CTX_set_max_early_data(handle, 0)
+    let options = UInt64(
+      copenssl_options_no_renegotiation | copenssl_options_no_compression | copenssl_options_server_preference)
     unsafe SSL_CTX_set_security_level(handle, 2)
     unsafe copenssl_set_read_ahead(handle)
-    _ = unsafe copenssl_set_mode(handle)
+    _ = unsafe copenssl_set_session_cache_off(handle)  // answers with what was set before
+    _ = unsafe SSL_CTX_set_timeout(handle, Int(Self.ticketLifetime.components.seconds))  // likewise
+    _ = unsafe copenssl_set_mode(handle)  // answers with what is set now
     guard
+      unsafe copenssl_set_min_version(handle, TLS1_2_VERSION) == 1,
+      unsafe SSL_CTX_set_options(handle, options) & options == options,
+      unsafe SSL_CTX_set_num_tickets(handle, 1) == 1,
+      unsafe SSL_CTX_set_max_early_data(handle, 0) == 1,
       unsafe SSL_CTX_set_cipher_list(handle, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1,
       unsafe copenssl_set_groups(handle, "X25519:P-256:P-384") == 1
     else { throw HTTPServerError(code: .tls, message: "OpenSSL: \(Self.firstError())") }
@@ -54,6 +55,15 @@ import EventLoop
           "the private key \(configuration.privateKeyFile): \(Self.firstError()) (wanted: the certificate's, as PEM, "
           + "not encrypted)")
     }
+    // A key of another kind than the certificate's, such as P-256 beside RSA, was taken without a word: each kind has a
+    // place of its own, and no handshake would find a pair.
+    guard unsafe SSL_CTX_check_private_key(handle) == 1 else {
+      ERR_clear_error()
+      throw HTTPServerError(
+        code: .privateKey,
+        message: "the private key \(configuration.privateKeyFile): of another kind than the certificate's "
+          + "(\(configuration.certificateFile))")
+    }
   }
 
   deinit { unsafe SSL_CTX_free(handle) }
@@ -67,14 +77,19 @@ import EventLoop
     _ = unsafe copenssl_renew_ticket_keys(handle)
   }
 
+  /// The second, since 1970, from which on the certificate is valid.
+  var notBefore: Int64? { unsafe certificate.flatMap { unsafe Self.seconds(X509_get0_notBefore($0)) } }
+
   /// The second, since 1970, in which the certificate expires.
-  var notAfter: Int64? {
-    guard let certificate = unsafe SSL_CTX_get0_certificate(handle), let epoch = unsafe ASN1_TIME_set(nil, 0) else {
-      return nil
-    }
+  var notAfter: Int64? { unsafe certificate.flatMap { unsafe Self.seconds(X509_get0_notAfter($0)) } }
+
+  private var certificate: OpaquePointer? { unsafe SSL_CTX_get0_certificate(handle) }
+
+  private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
     defer { unsafe ASN1_STRING_free(epoch) }
     var (days, seconds) = (CInt(0), CInt(0))
-    guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else { return nil }
+    guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return nil }
     return Int64(days) * 86_400 + Int64(seconds)
   }
 

@@ -57,6 +57,9 @@ final class Transport {
     }
   }
 
+  /// Whether the peer has sent anything of TLS yet.
+  var hasBegunTLS: Bool { tls?.hasReceived ?? false }
+
   /// What the calls into OpenSSL learned about the socket, before anything else can happen to it.
   private func note(_ tls: TLSConnection) {
     if tls.takeDrained() { descriptor.clearReadable() }
@@ -64,6 +67,24 @@ final class Transport {
   }
 
   // MARK: Reading
+
+  /// Reads on in the header with which a proxy begins, and nothing of what is behind it. `beginning` is what was read of
+  /// it before. To be called before anything else is read.
+  func readProxyHeader(after beginning: inout [UInt8]) throws(Failure) -> ProxyHeader.Step {
+    var room = [UInt8](repeating: 0, count: ProxyHeader.longest - beginning.count)
+    let count = unsafe recv(descriptor.number, &room, room.count, CInt(MSG_PEEK))
+    if count < 0, errno == EAGAIN || errno == EINTR {
+      if errno == EAGAIN { descriptor.clearReadable() }
+      return .incomplete
+    }
+    guard count > 0 else { throw .closed }
+    let step = ProxyHeader.read(beginning + room[..<count])
+    let taken = if case .complete(let header) = step { header.length - beginning.count } else { count }
+    // What was looked at is there: now it is taken.
+    guard unsafe recv(descriptor.number, &room, taken, 0) == taken else { throw .closed }
+    beginning += room[..<taken]
+    return step
+  }
 
   /// Waits until `readAvailable`, or `handshake`, may go on.
   func untilReadable() async throws(Failure) {

@@ -5,6 +5,8 @@
 enum Subject: String, CaseIterable, Sendable {
   /// The messages on a connection: heads, bodies, chunks.
   case http
+  /// What a load balancer says at the beginning of a connection.
+  case proxy
   /// JSON as such.
   case json
   /// The body of a POST, up to the signature.
@@ -26,6 +28,7 @@ enum Subject: String, CaseIterable, Sendable {
   func check(_ bytes: [UInt8]) throws {
     switch self {
     case .http: try Self.checkHTTP(bytes)
+    case .proxy: try Self.checkProxy(bytes)
     case .json: try Self.checkJSON(bytes)
     case .notification: try Self.checkNotification(bytes)
     case .claims: try Self.checkClaims(bytes)
