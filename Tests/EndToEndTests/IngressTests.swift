@@ -63,6 +63,28 @@ import Testing
     _ = consume cluster
   }
 
+  /// More silent peers than it may have descriptors, from the moment at which it listens: they make room for Apple, and
+  /// operators are served beside them.
+  @Test(.timeLimit(.minutes(3)))
+  func aFloodOfSilentPeersLeavesDescriptorsToEverybodyElse() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    try await Stage.run(brokers: cluster.bootstrapServers) { stage in
+      try await stage.ingress(descriptors: "64:400") { ingress in
+        _ = try await ingress.program.line(with: "no more than 200 can be open")
+        let silent = try (0..<500).map { _ in try RawClient(ingress.address) }
+        try await ingress.untilReady()
+        for _ in 0..<3 { #expect(try await ingress.post(stage.sign(.consentRevoked).body).status == 200) }
+        let metrics = try await ingress.get("/metrics").text
+        #expect(metrics.contains("siwa_http_connections_limit 200\n"), "\(metrics)")
+        #expect(!metrics.contains("siwa_http_connections_shed_total 0\n"))
+        #expect(metrics.contains("siwa_http_accept_failures_total 0\n"))
+        #expect(try await ingress.get("/livez").status == 200)
+        withExtendedLifetime(silent) {}
+      }
+    }
+    _ = consume cluster
+  }
+
   @Test(.timeLimit(.minutes(3)))
   func severalProcessesServeOneAddress() async throws {
     let cluster = try EmbeddedCluster.withTopics()

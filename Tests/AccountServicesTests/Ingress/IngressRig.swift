@@ -40,9 +40,10 @@ final class IngressRig {
   /// Runs `body` while the ingress runs, then drains it. With `keysFailure` Apple's keys cannot be had from the start;
   /// `spoolSize` is what the spool may hold, in bytes.
   static func run(
-    keysFailure: AppleKeysFailure? = nil, spoolSize: Int = 1 << 30, _ body: @Loop (IngressRig) async throws -> Void
+    keysFailure: AppleKeysFailure? = nil, spoolSize: Int = 1 << 30, lameDuck: Duration = .zero,
+    _ body: @Loop (IngressRig) async throws -> Void
   ) async throws {
-    let rig = try await IngressRig(spoolSize: spoolSize)
+    let rig = try await IngressRig(spoolSize: spoolSize, lameDuck: lameDuck)
     if let keysFailure { rig.source.answer = .failure(keysFailure) }
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [service = rig.service] in await service.run() }
@@ -56,13 +57,13 @@ final class IngressRig {
     }
   }
 
-  private init(spoolSize: Int) async throws {
+  private init(spoolSize: Int, lameDuck: Duration) async throws {
     apple = SimulatedApple(
       ring: Self.ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { Self.now })
     source = try KeysSource(Self.ring.keys)
     files = TemporaryDirectory()
     let certificate = files.write("certificate.pem", Self.certificate.certificatePEM)
-    let settings = IngressSettings(
+    var settings = IngressSettings(
       listen: .loopback(port: 0), path: Self.path,
       tls: TLSServerConfiguration(
         certificateFile: certificate, privateKeyFile: files.write("key.pem", Self.certificate.privateKeyPEM)),
@@ -73,6 +74,7 @@ final class IngressRig {
       spool: SpoolSettings(directory: files.path, size: spoolSize, after: .seconds(600)),
       duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(60),
       drainDeadline: .seconds(5))
+    settings.lameDuck = lameDuck
     let registry = MetricsRegistry()
     // A key that is not there is asked for again at once; a source that failed is left alone for longer than any test.
     let keys = AppleKeys(
@@ -156,8 +158,10 @@ final class IngressRig {
   // Made once: keys take longer than most tests.
   private nonisolated static let ring = made { try KeyRing(generating: 2) }
   private nonisolated static let certificate = made {
-    try SelfSignedCertificate(
-      for: ["127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 86_400)
+    // Valid by the rig's clock, which stands still, and by the client's.
+    let moments = [now.milliseconds / 1000, Timestamp.now.milliseconds / 1000].sorted()
+    return try SelfSignedCertificate(
+      for: ["127.0.0.1"], validFrom: moments[0] - 3600, seconds: moments[1] - moments[0] + 86_400)
   }
 }
 

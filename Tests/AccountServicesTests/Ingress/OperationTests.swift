@@ -63,6 +63,28 @@ import Testing
     }
   }
 
+  /// As at the start. Served it is all the same.
+  @Test func saysThatItsCertificateIsNotValidNow() async throws {
+    try await IngressRig.run { rig in
+      #expect(!rig.lines.lines.contains { $0.contains("the certificate ") })
+      let now = IngressRig.now.milliseconds / 1000
+      let moments = [
+        (now - 7200, "the certificate has expired"), (now + 3600, "the certificate is not valid yet"), (now - 60, nil),
+      ]
+      for (start, line) in moments {
+        let renewed = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: start, seconds: 3600)
+        _ = rig.files.write("key.pem", renewed.privateKeyPEM)
+        _ = rig.files.write("certificate.pem", renewed.certificatePEM)
+        let before = rig.lines.lines.count
+        rig.service.renewCertificate()
+        let said = rig.lines.lines[before...].filter { $0.contains("the certificate ") }
+        #expect(said.count == (line == nil ? 0 : 1), "\(said)")
+        if let line { #expect(said.first?.contains(line) == true) }
+      }
+      #expect(try await rig.metric("siwa_tls_reloads_total") == 3)
+    }
+  }
+
   @Test func administrationIsNotWhereNotificationsArrive() async throws {
     try await IngressRig.run { rig in
       for path in ["/livez", "/readyz", "/metrics"] {
@@ -90,6 +112,23 @@ import Testing
       #expect(try await answer.value == 200)
       await end.value
       #expect(rig.log.isClosed)
+    }
+  }
+
+  /// Whoever asks `/readyz` learns of the end before anybody is refused. That another signal ends it at once is the
+  /// program's own doing.
+  @Test func saysThatItEndsBeforeItStopsListening() async throws {
+    try await IngressRig.run(lameDuck: .seconds(3600)) { rig in
+      try await until { try await rig.administration("/readyz").status == 200 }
+      let draining = Task { await rig.service.drain(within: .seconds(60)) }
+      try await until { try await rig.administration("/readyz").status == 503 }
+      #expect(try await rig.administration("/readyz").text.contains("service: not ready: draining"))
+      for _ in 0..<3 { #expect(try await rig.post(rig.sign(.consentRevoked).body).status == 200) }
+      #expect(rig.lines.lines.contains { $0.contains("about to drain") })
+      #expect(!rig.lines.lines.contains { $0.contains("ingress drains") })
+      draining.cancel()  // instead of waiting for an hour
+      await draining.value
+      #expect(throws: ClientFailure.self) { try RawClient(rig.service.address) }
     }
   }
 

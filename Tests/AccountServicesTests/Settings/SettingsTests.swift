@@ -121,6 +121,30 @@ import Testing
     #expect(loaded.warnings.map(\.origin) == [.variable("SIWA_INGRESS_ADMIN")])
   }
 
+  @Test func warnsWhereThereWouldBeMoreConnectionsThanDescriptors() throws {
+    let room = DescriptorLimit.connections(within: DescriptorLimit.highest)
+    for (count, isTooMany) in [(room, false), (room + 1, true)] where count <= 100_000 {
+      let changes = ["SIWA_INGRESS_LIMITS_CONNECTIONS": "\(count)"]
+      let warnings = try schema.load(IngressConfiguration.self, from: sources(changes)).warnings
+      #expect(warnings.contains { $0.description.contains("no more than \(room) can be open") } == isTooMany)
+    }
+  }
+
+  @Test func takesNobodysWordForWhoConnectsUnlessSomebodySaysSo() throws {
+    func proxies(_ text: String?) throws -> [AddressRange] {
+      let changes = text.map { ["SIWA_INGRESS_PROXY_PROTOCOL": $0] } ?? [:]
+      return try schema.load(IngressConfiguration.self, from: sources(changes)).value.ingress.proxies
+    }
+    #expect(try proxies(nil) == [])
+    #expect(try proxies("10.0.0.0/8,2001:db8::/32").map(\.description) == ["10.0.0.0/8", "2001:db8::/32"])
+    for text in ["10.0.0.1/8", "balancer", "10.0.0.0/8,"] {
+      #expect(faults(["SIWA_INGRESS_PROXY_PROTOCOL": text]).contains { $0.hasPrefix("SIWA_INGRESS_PROXY_PROTOCOL: ") })
+    }
+    let everybody = sources(["SIWA_INGRESS_PROXY_PROTOCOL": "0.0.0.0/0"])
+    let warnings = try schema.load(IngressConfiguration.self, from: everybody).warnings
+    #expect(warnings.contains { $0.description.contains("everybody may say who they are") })
+  }
+
   @Test func neverShowsAPasswordForKafka() throws {
     let secrets = ["SIWA_KAFKA_SASL_PASSWORD": "hunter2", "SIWA_KAFKA_SSL_KEY_PASSWORD": "hunter2"]
     let sources = sources(secrets)

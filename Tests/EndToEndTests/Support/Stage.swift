@@ -83,11 +83,16 @@ final class Stage {
       drainDeadline: .seconds(30))
   }
 
-  /// Runs `body` with the ingress listening, then kills it if it still runs.
+  /// Runs `body` with the ingress listening, then kills it if it still runs. `descriptors` are the soft and the hard limit
+  /// of those that it may have, as prlimit(1) takes them.
   func ingress(
-    _ changes: [String: String] = [:], _ body: @Loop (RunningIngress) async throws -> Void
+    _ changes: [String: String] = [:], descriptors: String? = nil, _ body: @Loop (RunningIngress) async throws -> Void
   ) async throws {
-    try await RunningProgram.run("siwa-ingress", [], environment.merging(changes) { $1 }) { program in
+    let own = RunningProgram.path(of: "siwa-ingress")
+    let limited = descriptors.map { ["--nofile=\($0)", own] }
+    try await RunningProgram.run(
+      path: limited == nil ? own : "/usr/bin/prlimit", limited ?? [], environment.merging(changes) { $1 }
+    ) { program in
       try await body(try await RunningIngress(program, client))
     }
   }

@@ -12,18 +12,23 @@ package final class AdministrationServer {
 
   /// Where it listens, with the real port.
   package nonisolated let address: SocketAddress
+  /// How many operators are served though the process has no descriptors left.
+  private static let spareDescriptors = 8
+
   private let server: HTTPServer
+  private let loop: LoopWatch
 
   /// Binds the address. What every service counts is added to the registry.
   package init(
-    _ address: SocketAddress, readiness: Readiness, registry: MetricsRegistry
+    _ address: SocketAddress, readiness: Readiness, registry: MetricsRegistry, logger: Logger
   ) throws(HTTPServerError) {
     let endpoint = AdministrationEndpoint(readiness: readiness, registry: registry)
-    server = try HTTPServer(
-      HTTPServerConfiguration(
-        address: address, tls: nil, limits: Self.limits, deadlines: Self.deadlines, sharesPort: false)
-    ) { request in endpoint.respond(to: request) }
+    var configuration = HTTPServerConfiguration(
+      address: address, tls: nil, limits: Self.limits, deadlines: Self.deadlines, sharesPort: false)
+    configuration.spareDescriptors = Self.spareDescriptors
+    server = try HTTPServer(configuration) { request in endpoint.respond(to: request) }
     self.address = server.address
+    loop = LoopWatch(registry, logger)
     registry.counter("siwa_log_lines_lost_total", "Log lines that the standard error did not take.") {
       LogSink.linesLost
     }

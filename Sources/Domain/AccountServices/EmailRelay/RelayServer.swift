@@ -1,3 +1,4 @@
+import AccountEvents
 package import EventLoop
 package import HTTPServer
 package import Telemetry
@@ -24,7 +25,12 @@ package final class RelayServer {
         address: settings.listen, tls: settings.tls, limits: Self.limits, deadlines: Self.deadlines, sharesPort: false)
     ) { request in await endpoint.respond(to: request) }
     address = server.address
-    certificate = settings.tls == nil ? nil : CertificateWatch(server, registry: registry, logger: logger)
+    if server.connectionLimit < Self.limits.connections {
+      logger.warning("few descriptors: fewer connections", ["http.connections": .integer(server.connectionLimit)])
+    }
+    certificate =
+      settings.tls == nil
+      ? nil : CertificateWatch(server, now: { Timestamp.now }, registry: registry, logger: logger)
   }
 
   /// Serves until `drain` has ended.

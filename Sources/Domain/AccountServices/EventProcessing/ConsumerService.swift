@@ -40,7 +40,7 @@ package final class ConsumerService {
     (self.processor, self.store, self.log, self.logger) = (processor, store, log, logger)
     self.makeSource = makeSource
     size = StoreWatch(store, registry: registry, logger: logger)
-    administration = try AdministrationServer(address, readiness: readiness, registry: registry)
+    administration = try AdministrationServer(address, readiness: readiness, registry: registry, logger: logger)
     administrationAddress = administration.address
   }
 

@@ -1,3 +1,4 @@
+package import AccountEvents
 package import EventLoop
 package import HTTPServer
 package import Telemetry
@@ -10,13 +11,16 @@ package final class CertificateWatch {
   package static let pause = Duration.seconds(5)
 
   private let server: HTTPServer
+  private let now: @Sendable () -> Timestamp
   private let renewals: Counter
   private let failures: Counter
   private let logger: Logger
 
-  /// Watches the certificate of `server`.
-  package init(_ server: HTTPServer, registry: MetricsRegistry, logger: Logger) {
-    (self.server, self.logger) = (server, logger)
+  /// Watches the certificate of `server`, and says at once if nobody can believe it.
+  package init(
+    _ server: HTTPServer, now: @escaping @Sendable () -> Timestamp, registry: MetricsRegistry, logger: Logger
+  ) {
+    (self.server, self.now, self.logger) = (server, now, logger)
     renewals = registry.counter("siwa_tls_reloads_total", "Times that a replaced certificate was taken.")
     failures = registry.counter(
       "siwa_tls_reload_failures_total",
@@ -24,6 +28,7 @@ package final class CertificateWatch {
     registry.gauge(
       "siwa_tls_certificate_not_after_seconds", "When the certificate expires, in seconds since 1970."
     ) { Loop.assumeIsolated { Double(server.certificateNotAfter ?? 0) } }
+    checkValidity()
   }
 
   /// Looks every few seconds until its task is cancelled.
@@ -42,11 +47,23 @@ package final class CertificateWatch {
     case .renewed:
       renewals.increment()
       logger.notice("certificate replaced", ["tls.notAfter": .integer(Int(server.certificateNotAfter ?? 0))])
+      checkValidity()
     case .failed(let error):
       failures.increment()
       logger.error(
         "the replaced certificate cannot be used, the old one stays",
         ["reason": .string(error.code.rawValue), "detail": .string(error.message)])
+    }
+  }
+
+  /// It is served all the same: it may be our clock that is wrong.
+  private func checkValidity() {
+    guard let start = server.certificateNotBefore, let end = server.certificateNotAfter else { return }
+    let now = now().milliseconds / 1000
+    if now > end {
+      logger.error("the certificate has expired", ["tls.notAfter": .integer(Int(end))])
+    } else if now < start {
+      logger.error("the certificate is not valid yet", ["tls.notBefore": .integer(Int(start))])
     }
   }
 }

@@ -23,6 +23,7 @@ package final class IngressService {
   private let publisher: EventPublisher
   private let readiness = Readiness([.keys, .kafka, .service])
   private let logger: Logger
+  private let lameDuck: Duration
   private var isDraining = false
   /// Says what is weak about the topics.
   var topics: TopicWatch?
@@ -36,15 +37,16 @@ package final class IngressService {
     let endpoint = NotificationEndpoint(
       path: settings.path, largestBody: settings.limits.body, retryAfter: Self.retryAfter,
       verifier: verifier, keys: keys, publisher: publisher, metrics: IngressMetrics(registry), logger: logger, now: now)
-    server = try HTTPServer(
-      HTTPServerConfiguration(
-        address: settings.listen, tls: settings.tls, limits: settings.limits, deadlines: settings.deadlines,
-        sharesPort: settings.sharesPort)
-    ) { request in await endpoint.respond(to: request) }
-    administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry)
+    var configuration = HTTPServerConfiguration(
+      address: settings.listen, tls: settings.tls, limits: settings.limits, deadlines: settings.deadlines,
+      sharesPort: settings.sharesPort)
+    configuration.proxies = settings.proxies
+    server = try HTTPServer(configuration) { request in await endpoint.respond(to: request) }
+    lameDuck = settings.lameDuck
+    administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
     (address, administrationAddress) = (server.address, administration.address)
     ServerMetrics.add(server, to: registry)
-    certificate = CertificateWatch(server, registry: registry, logger: logger)
+    certificate = CertificateWatch(server, now: now, registry: registry, logger: logger)
   }
 
   /// Serves until `drain` has ended.
@@ -75,12 +77,23 @@ package final class IngressService {
   package func renewCertificate() { certificate.look(insisting: true) }
 
   /// Ends in good order: takes nothing new, answers what was accepted, waits for the log, all within `patience`. What the
-  /// log has not acknowledged stays in the spool.
+  /// log has not acknowledged stays in the spool. Where the settings have a time as a lame duck, all is served for that
+  /// long before, while `/readyz` says already that it ends: so that whoever asks there sends nobody any more by the time
+  /// that nobody listens.
   package func drain(within patience: Duration) async {
-    let end = MonotonicTime.now + patience
+    let isFirst = !isDraining
     isDraining = true
     readiness.isFrozen = true
     readiness[.service] = .notReady(cause: "draining")
+    if isFirst, lameDuck > .zero {
+      logger.info("ingress is about to drain", ["http.connections": .integer(server.connectionCount)])
+      do {
+        try await Loop.sleep(for: lameDuck)
+      } catch {
+        logger.debug("there was no time to wait")  // the task was cancelled
+      }
+    }
+    let end = MonotonicTime.now + patience
     logger.info("ingress drains", ["http.connections": .integer(server.connectionCount)])
     await withDiscardingTaskGroup { [publisher, server, logger] group in
       group.addTask(executorPreference: Loop.executor) {
@@ -95,6 +108,11 @@ package final class IngressService {
       }
       await server.drain(within: patience)
       group.cancelAll()
+    }
+    if let failure = server.partingFailure {
+      logger.warning(
+        "the system has no filters for sockets: who was in the middle of connecting to the shared port was reset",
+        ["cause": .describing(failure)])
     }
     await administration.end()
     logger.info("ingress ended")

@@ -27,6 +27,10 @@ package struct IngressSettings: Configurable, Equatable {
   package var publishDeadline: Duration
   /// How long what was accepted may take to be answered once we are told to end.
   package var drainDeadline: Duration
+  /// From where load balancers connect that speak the PROXY protocol; none unless somebody says so.
+  package var proxies: [AddressRange] = []
+  /// How long all is served as before, but for `/readyz`, once we are told to end; no time unless somebody says so.
+  package var lameDuck = Duration.zero
 
   /// Everything said, nothing assumed.
   package init(
@@ -55,6 +59,11 @@ package struct IngressSettings: Configurable, Equatable {
     sharesPort = settings.read(
       "ingress.share-port", .boolean, default: false,
       "Whether several processes of one host listen on ingress.listen (SO_REUSEPORT); each needs its own admin.")
+    proxies =
+      settings.readIfPresent(
+        "ingress.proxy-protocol", .list(of: .addressRange, count: 1...64),
+        "From where load balancers connect that say in a PROXY protocol header whom they forward; theirs must have it.")
+      ?? []
     limits = HTTPServerLimits(readingIngress: &settings)
     deadlines = HTTPServerDeadlines(readingIngress: &settings)
     spool = SpoolSettings(reading: &settings)
@@ -65,6 +74,9 @@ package struct IngressSettings: Configurable, Equatable {
     drainDeadline = settings.read(
       "ingress.deadlines.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long answering what was accepted may take after SIGTERM.")
+    lameDuck = settings.read(
+      "ingress.deadlines.lame-duck", .duration(.zero ... .seconds(300)), default: .zero,
+      "How long after SIGTERM, and before the drain, all is served while /readyz says 503 already.")
     if spool.after >= deadlines.request {
       settings.refuse("ingress.spool.after", "expected less than ingress.deadlines.request")
     }
@@ -73,6 +85,16 @@ package struct IngressSettings: Configurable, Equatable {
     }
     if admin == listen, admin.port != 0 {
       settings.refuse("ingress.admin", "expected another address than ingress.listen")
+    }
+    if proxies.contains(where: \.isEverything) {
+      settings.warn(
+        "ingress.proxy-protocol", "everybody may say who they are: name the load balancers' addresses alone")
+    }
+    let room = DescriptorLimit.connections(within: DescriptorLimit.highest)
+    if limits.connections > room {
+      settings.warn(
+        "ingress.limits.connections",
+        "no more than \(room) can be open where a process may have \(DescriptorLimit.highest) descriptors (ulimit -Hn)")
     }
     if !admin.isLoopback {
       settings.warn("ingress.admin", "not a loopback address: whoever reaches it reads the metrics")
@@ -103,7 +125,7 @@ extension HTTPServerLimits {
         "The most open connections; beyond it those make room that have shown nothing good for a second."),
       connectionsPerAddress: settings.read(
         "ingress.limits.connections-per-address", .integer(1...100_000, unit: "connections"), default: 1024,
-        "The most open connections from one address; further ones are closed at once."))
+        "The most open connections from one address, which may be one that a proxy names; further ones are closed."))
   }
 }
 

@@ -76,6 +76,17 @@ extension SettingType where Value == SocketAddress {
   }
 }
 
+extension SettingType where Value == AddressRange {
+  /// A range of IP addresses.
+  public static var addressRange: SettingType {
+    SettingType(
+      "range of addresses",
+      expected: "a range of addresses that begins where its prefix says, such as 10.0.0.0/8 or 2001:db8::/32",
+      standIn: .loopback, show: \.description
+    ) { AddressRange($0) }
+  }
+}
+
 /// A whole number directly followed by its unit.
 private enum Quantity {
   static func parse(_ text: String, units: KeyValuePairs<String, Int>) -> Int? {
