@@ -23,7 +23,8 @@ package final class LoopWatch {
       "siwa_loop_turn_seconds",
       "How long each turn of the event loop took, in which nothing else is served. Alarm on any beyond 0.1.",
       buckets: [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10])
-    observer = LoopTurnObserver { [unowned self] turn in note(turn, at: Loop.now) }
+    // Weak: whoever releases the watch on another thread does so before the observer has left the loop.
+    observer = LoopTurnObserver { [weak self] turn in self?.note(turn, at: Loop.now) }
   }
 
   /// Counts a turn that ended now.
