@@ -43,9 +43,7 @@ import Testing
       (["kid": nil], .keyID), (["kid": 7], .keyID), (["kid": ""], .keyID), (["kid": "a b"], .keyID),
       (["kid": "é"], .keyID),
       (["kid": .string(String(repeating: "k", count: 65))], .keyID), (["kid": "good"], .duplicateKeyID),
-      (["kty": nil], .keyType), (["kty": "EC"], .keyType), (["kty": "rsa"], .keyType), (["kty": "oct"], .keyType),
-      (["use": nil], .use), (["use": "enc"], .use), (["alg": nil], .algorithm), (["alg": "RS512"], .algorithm),
-      (["alg": "HS256"], .algorithm), (["alg": "none"], .algorithm),
+      (["kid": "good", "kty": "EC"], .duplicateKeyID),
       (["n": nil], .number), (["n": 5], .number), (["n": "AQAB="], .number), (["n": "+/+/"], .number),
       (["n": ""], .number),
       (["n": "AA"], .number), (["e": nil], .number), (["e": "AQAB="], .number),
@@ -57,6 +55,31 @@ import Testing
     let good = jwk(["kid": "good"])
     #expect { try read(["keys": [good, jwk(change)]]) } throws: {
       ($0 as? AppleKeySetError)?.code == code && ($0 as? AppleKeySetError)?.index == 1
+    }
+  }
+
+  @Test(
+    arguments: [
+      ["kty": nil], ["kty": "EC"], ["kty": "rsa"], ["kty": "oct", "kid": nil], ["use": nil], ["use": "enc"],
+      ["alg": nil], ["alg": "RS512"], ["alg": "HS256"], ["alg": "none"], ["alg": "ES256", "n": nil, "kid": "a b"],
+    ] as [KeyValuePairs<String, JSONValue?>])
+  func aKeyThatIsNotForTheseSignaturesIsPassedOver(change: KeyValuePairs<String, JSONValue?>) throws {
+    let foreign = jwk(change)
+    for set in [[foreign, jwk(["kid": "good"])], [jwk(["kid": "good"]), foreign]] {
+      let keys = try read(["keys": .array(set)])
+      #expect(keys.keyIDs.map(\.text) == ["good"] && keys.foreignCount == 1)
+    }
+    #expect { try read(["keys": [foreign]]) } throws: { ($0 as? AppleKeySetError)?.code == .noneUsable }
+  }
+
+  @Test func aKidThatNamedAKeyOfOursNamesNoOtherKind() throws {
+    let before = try read(["keys": [jwk(["kid": "a"]), jwk(["kid": "b"])]])
+    let bytes = (["keys": [jwk(["kid": "a", "alg": "PS256"]), jwk(["kid": "b"])]] as JSONValue).bytes
+    #expect {
+      try unsafe AppleKeySet(reading: bytes.span.bytes, at: Forge.now, after: before)
+    } throws: {
+      // Its modulus is the old one: that another algorithm comes with it makes it another key all the same.
+      ($0 as? AppleKeySetError)?.code == .changedKey && ($0 as? AppleKeySetError)?.index == 0
     }
   }
 
@@ -84,8 +107,8 @@ import Testing
   }
 
   @Test func everyErrorSaysWhereAndWhat() {
-    #expect { try read(["keys": [jwk(["kid": "good"]), jwk(["kty": "EC"])]]) } throws: {
-      "\($0)" == "key 2 of the set has another kty than RSA"
+    #expect { try read(["keys": [jwk(["kid": "good"]), jwk(["kid": nil])]]) } throws: {
+      "\($0)" == "key 2 of the set has no usable kid"
     }
     #expect { try read(["keys": []]) } throws: { "\($0)" == "the set holds no key" }
   }

@@ -85,9 +85,7 @@ import Testing
     case .kidTwice: set.count == 4 && Set(set.map { $0["kid"] }).count == 3
     case .shortKey: set.contains { Base64URL.decode($0["n"] ?? "")?.count == 128 }
     case .smallExponent: set.contains { $0["e"] == "Aw" }
-    case .wrongUse: set.contains { $0["use"] == "enc" }
-    case .wrongType: set.contains { $0["kty"] == "EC" }
-    case .wrongAlgorithm: set.contains { $0["alg"] == "RS512" }
+    case .foreignKeys: set.count == 6 && Set(set.map { $0["alg"] }) == ["RS256", "ES256", "RSA-OAEP-256", "PS256"]
     case .malformedKey: set.contains { $0["n"] == "=====" }
     case .unavailable, .html, .redirect, .tenMegabytes, .silence, .drip, .cutOff, .garbage: false
     }

@@ -54,9 +54,21 @@ import Testing
 
   /// What must be refused whole where a key set should be; the other answers are told by their status or their silence.
   nonisolated static let badSets: [KeysAnswer] = [
-    .none, .html, .tenMegabytes, .kidTwice, .shortKey, .smallExponent, .wrongUse, .wrongType, .wrongAlgorithm,
-    .malformedKey, .cutOff, .garbage,
+    .none, .html, .tenMegabytes, .kidTwice, .shortKey, .smallExponent, .malformedKey, .cutOff, .garbage,
   ]
+
+  @Test func passesOverKeysThatSignNothingOfApples() async throws {
+    try await Rehearsal.run { rehearsal in
+      rehearsal.apple.keysAnswer = .foreignKeys
+      for _ in rehearsal.apple.ring.keys {
+        guard case .verified = try await verdict(.consentRevoked, [], rehearsal) else { throw Disbelief() }
+      }
+      let body = try await rehearsal.get("/auth/keys").body
+      let set = try unsafe AppleKeySet(reading: body.span.bytes, at: .now, after: .none)
+      #expect(Set(set.keyIDs.map(\.text)) == Set(rehearsal.apple.ring.keys.map(\.kid)))
+      #expect(set.foreignCount == 3 && set.foreignIDs.map(\.text) == ["encryptr", "pss00001"])
+    }
+  }
 
   @Test(arguments: badSets)
   func refusesABadKeySetWhole(_ answer: KeysAnswer) async throws {

@@ -107,7 +107,7 @@ import Testing
 
 /// Apple's keys of those years.
 private struct AuthenticKeys: AppleKeysSource {
-  func fetch() async throws(AppleKeysFailure) -> [UInt8] {
-    do { return try Authentic.keys() } catch { throw AppleKeysFailure(.unreachable, "\(error)") }
+  func fetch() async throws(AppleKeysFailure) -> AppleKeysAnswer {
+    do { return AppleKeysAnswer(try Authentic.keys()) } catch { throw AppleKeysFailure(.unreachable, "\(error)") }
   }
 }

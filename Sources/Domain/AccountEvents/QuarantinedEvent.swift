@@ -25,6 +25,9 @@ public struct QuarantinedEvent: Sendable, Hashable {
     case expired = "expired"
     /// The notification's time, or its event's, is ahead of our clock.
     case notYetValid = "not-yet-valid"
+    /// The key that signed the notification is no longer Apple's, and was not when the notification says it was signed, as
+    /// far as could be seen.
+    case retiredKey = "retired-key"
   }
 
   /// A quarantined event from its parts.

@@ -20,13 +20,30 @@ extension KeyRing {
     case .kidTwice: set.append(set[0])
     case .shortKey: set[0]["n"] = quoted(Base64URL.encode([UInt8](try keys[0].privateKey.modulus.prefix(128))))
     case .smallExponent: set[0]["e"] = quoted("Aw")
-    case .wrongUse: set[0]["use"] = quoted("enc")
-    case .wrongType: set[0]["kty"] = quoted("EC")
-    case .wrongAlgorithm: set[0]["alg"] = quoted("RS512")
+    case .foreignKeys: set = try foreign() + set
     case .malformedKey: set[0]["n"] = quoted("=====")
     }
     var body = #"{"keys":[\#(set.map(\.json).joined(separator: ","))]}"#
     if answer == .cutOff { body.removeLast(20) }
     return (200, answer == .otherType ? "text/plain" : "application/json;charset=ISO-8859-1", body)
+  }
+}
+
+extension KeyRing {
+  /// A key on a curve, one for encryption and one for another algorithm; the first has not even a `kid`.
+  private func foreign() throws(CryptographyError) -> [Members] {
+    var curve = Members([:])
+    for (name, text) in [("kty", "EC"), ("use", "sig"), ("alg", "ES256"), ("crv", "P-256")] {
+      curve[name] = quoted(text)
+    }
+    for name in ["x", "y"] { curve[name] = quoted(Base64URL.encode([UInt8](try forger.modulus.prefix(32)))) }
+    var others: [Members] = []
+    for (kid, use, algorithm) in [("encryptr", "enc", "RSA-OAEP-256"), ("pss00001", "sig", "PS256")] {
+      var key = try SigningKey(kid: kid, key: forger).jwk()
+      key["use"] = quoted(use)
+      key["alg"] = quoted(algorithm)
+      others.append(key)
+    }
+    return [curve] + others
   }
 }

@@ -4,6 +4,8 @@ package enum KeysAnswer: String, Sendable, CaseIterable {
   case keys
   /// The key set, as plain text.
   case otherType = "other-type"
+  /// The key set with keys among it that are not for RS256 signatures, as Apple may have some day.
+  case foreignKeys = "foreign-keys"
   /// The key set without one of its keys.
   case keyGone = "key-gone"
   /// The key set, in which the `kid` of one of Apple's keys names somebody else's.
@@ -32,12 +34,6 @@ package enum KeysAnswer: String, Sendable, CaseIterable {
   case shortKey = "short-key"
   /// A public exponent of 3.
   case smallExponent = "small-exponent"
-  /// A key for encryption.
-  case wrongUse = "wrong-use"
-  /// A key of another kind.
-  case wrongType = "wrong-type"
-  /// A key for another algorithm.
-  case wrongAlgorithm = "wrong-algorithm"
   /// A key whose `n` is no base64url.
   case malformedKey = "malformed-key"
   /// The set breaks off in the middle.

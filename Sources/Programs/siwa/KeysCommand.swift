@@ -55,7 +55,7 @@ struct KeysCommand: Command {
       guard isWell || fetches else { return .failure }
       var listing = KeysListing(source: settings.keysURL.text, file: settings.keysFile, held: held, now: .now)
       if fetches {
-        let answer = try await AppleKeysEndpoint(settings, userAgent: "siwa-keys").fetch()
+        let answer = try await AppleKeysEndpoint(settings, userAgent: "siwa-keys").fetch().body
         listing.compare(
           with: try unsafe AppleKeySet(reading: answer.span.bytes, at: .now, after: held?.set ?? .none))
       }

@@ -1,3 +1,4 @@
+import AccountEvents
 import AppleID
 import AppleSimulator
 import Cryptography
@@ -11,13 +12,15 @@ final class KeysSource: AppleKeysSource {
   var answer: Result<[UInt8], AppleKeysFailure>
   /// How often it was asked.
   private(set) var fetches = 0
+  /// What its clock says; nil where it does not say.
+  var date: Timestamp?
 
   /// A source that answers the public part of these keys.
   init(_ keys: [SigningKey]) throws { answer = .success(try Self.set(keys)) }
 
-  func fetch() async throws(AppleKeysFailure) -> [UInt8] {
+  func fetch() async throws(AppleKeysFailure) -> AppleKeysAnswer {
     fetches += 1
-    return try answer.get()
+    return AppleKeysAnswer(try answer.get(), date: date)
   }
 
   /// The keys as Apple writes them down.

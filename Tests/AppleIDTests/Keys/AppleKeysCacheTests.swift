@@ -60,6 +60,22 @@ import Testing
     await next.stop()
   }
 
+  @Test func keepsOverARestartWhatAppleHasNoMore() async {
+    let rig = KeysRig(cache: cache())
+    await rig.start(.success(KeysRig.set("a", "b")))
+    for _ in 0..<2 {
+      rig.pass(.seconds(3600))
+      await rig.settle(.success(KeysRig.set("b")))
+    }
+    await rig.stop()
+    let next = KeysRig(cache: cache())
+    next.calendar.pass(.seconds(7200))
+    await next.keys.restore()
+    #expect(next.ids == ["b"])
+    #expect(next.keys.current.retiredKeys == rig.keys.current.retiredKeys)
+    #expect(next.keys.current.retiredKeys.map(\.lastSeen) == [Forge.now])
+  }
+
   @Test func replacesTheFileAsAWhole() async throws {
     await fetchOnce(KeysRig.set("a"))
     let first = try FileManager.default.attributesOfItem(atPath: path)
@@ -111,6 +127,9 @@ import Testing
     #"{"source":"SOURCE","fetchedAt":1,"firstSeen":{"a":-1},"answer":SET}"#,
     #"{"source":"SOURCE","fetchedAt":1,"firstSeen":{"":1},"answer":SET}"#,
     #"{"source":"SOURCE","fetchedAt":1,"answer":SET,"answer":SET}"#,
+    #"{"source":"SOURCE","fetchedAt":1,"retired":{},"answer":SET}"#,
+    #"{"source":"SOURCE","fetchedAt":1,"retired":[{"kid":"r","n":"AQAB","firstSeen":1,"lastSeen":1}],"answer":SET}"#,
+    #"{"source":"SOURCE","fetchedAt":1,"retired":[{"kid":"r","firstSeen":1,"lastSeen":1}],"answer":SET}"#,
     #"{"source":"SOURCE","source":"SOURCE","fetchedAt":1,"answer":SET}"#,
     String(repeating: " ", count: 100_000),
   ]

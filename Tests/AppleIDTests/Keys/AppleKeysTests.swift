@@ -1,6 +1,7 @@
 import AccountEvents
 import AppleID
 import EventLoop
+import Foundation
 import JSON
 import TestSupport
 import Testing
@@ -118,12 +119,58 @@ import Testing
       await rig.settle(.success(set))
       #expect(rig.ids == ids)
     }
-    // A kid of which nothing is left is anybody's.
+    // While what it signed may still come, its kid is nobody else's; then it is anybody's.
     rig.pass(.seconds(3600))
     await rig.settle(.success(KeysRig.set("b")))
     rig.pass(.seconds(3600))
     await rig.settle(.success(KeysRig.set(["a": Forge.stranger, "b": Forge.key])))
+    #expect(rig.ids == ["b"] && rig.failures(.unfitSet) == "1")
+    rig.pass(.seconds(86_400))
+    await rig.settle(.success(KeysRig.set(["a": Forge.stranger, "b": Forge.key])))
     #expect(rig.ids == ["a", "b"])
+    await rig.stop()
+  }
+
+  @Test func remembersAKeyThatIsGoneForAsLongAsWhatItSignedIsValid() async {
+    let rig = KeysRig()
+    await rig.start(.success(KeysRig.set("a", "b")))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    for hours in 1..<24 {
+      let retired = rig.keys.current.retiredKeys
+      #expect(retired.map(\.key.id.text) == ["a"] && retired.map(\.lastSeen) == [Forge.now], "after \(hours) hours")
+      #expect(rig.metric("siwa_apple_keys_retired") == "1")
+      rig.pass(.seconds(3600))
+      await rig.settle(.success(KeysRig.set("b")))
+    }
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    #expect(rig.keys.current.retiredKeys.isEmpty)
+    await rig.stop()
+  }
+
+  @Test func saysOnceWhichKeysItPassesOver() async throws {
+    let rig = KeysRig()
+    let text = String(decoding: KeysRig.set("a"), as: UTF8.self)
+    let foreign = Array(text.replacingOccurrences(of: "[{", with: #"[{"kty":"EC","kid":"e"},{"kty":"EC"},{"#).utf8)
+    await rig.start(.success(foreign))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(foreign))
+    #expect(rig.ids == ["a"] && rig.metric("siwa_apple_keys_foreign") == "2")
+    let lines = rig.log.lines.filter { $0.contains("passed over") }
+    #expect(lines.count == 1 && lines.first?.contains(#""keys.id":"e""#) == true)
+    await rig.stop()
+  }
+
+  @Test func tellsWhatApplesClockSays() async {
+    let rig = KeysRig()
+    var dates: [Timestamp] = []
+    rig.keys.whenDated = { dates.append($0) }
+    await rig.start(.success(KeysRig.set("a")))
+    rig.source.date = Forge.now
+    rig.pass(.seconds(3600))
+    await rig.settle(.success([]))
+    #expect(dates == [Forge.now], "though the set was none")
     await rig.stop()
   }
 

@@ -35,10 +35,10 @@ import Testing
 
     // The last fetch was made for this very key; for another one nobody can say before the pause is over.
     #expect(await rig.lookUp("x").summary == "absent")
-    #expect(await rig.lookUp("y").summary == "again after 60.0 seconds")
+    #expect(await rig.lookUp("y").summary == "unavailable")
     rig.pass(.seconds(45))
     #expect(await rig.lookUp("x").summary == "absent")
-    #expect(await rig.lookUp("y").summary == "again after 15.0 seconds")
+    #expect(await rig.lookUp("y").summary == "unavailable")
     #expect(rig.source.fetches == 2)
 
     // Then Apple is asked again, for both.
@@ -61,16 +61,16 @@ import Testing
     let second = await rig.ask("y")
     await rig.settle(.success(KeysRig.set("a")))
     #expect(await second.value.summary == "absent")
-    #expect(await rig.lookUp("x").summary == "again after 60.0 seconds")
+    #expect(await rig.lookUp("x").summary == "unavailable")
     await rig.stop()
   }
 
   @Test func asksNothingDuringThePauseAfterARefresh() async {
     let rig = KeysRig()
     await rig.start(.success(KeysRig.set("a")))
-    #expect(await rig.lookUp("x").summary == "again after 60.0 seconds")
+    #expect(await rig.lookUp("x").summary == "unavailable")
     rig.pass(.milliseconds(59_500))
-    #expect(await rig.lookUp("x").summary == "again after 1.0 seconds")
+    #expect(await rig.lookUp("x").summary == "unavailable")
     #expect(rig.source.fetches == 1)
     await rig.stop()
   }
@@ -82,7 +82,7 @@ import Testing
     rig.pass(.seconds(60))
     let (leaving, staying) = (await rig.ask("b"), await rig.ask("b"))
     leaving.cancel()
-    #expect(await leaving.value.summary.hasPrefix("again after"))
+    #expect(await leaving.value.summary == "unavailable")
     await rig.settle(.success(KeysRig.set("a", "b")))
     #expect(await staying.value.summary == "found in a b")
     await rig.stop()
@@ -96,7 +96,7 @@ import Testing
     await rig.settle(.success(KeysRig.set("a", "b")))
     #expect(rig.source.fetches == 2)
     #expect(await lookups[0].value.summary == "found in a b")
-    #expect(await lookups[1].value.summary == "again after 60.0 seconds")  // asked when the fetch had begun
+    #expect(await lookups[1].value.summary == "unavailable")  // asked when the fetch had begun
     #expect(await lookups[2].value.summary == "found in a b")
     await rig.stop()
   }
@@ -109,7 +109,7 @@ import Testing
     let absent = await rig.ask("x")
     let present = await rig.ask("b")
     await rig.settle(.success(KeysRig.set("a", "b")))
-    #expect(await absent.value.summary == "again after 60.0 seconds")
+    #expect(await absent.value.summary == "unavailable")
     #expect(await present.value.summary == "found in a b")
     #expect(rig.source.fetches == 2)
     await rig.stop()
@@ -121,8 +121,8 @@ import Testing
     rig.pass(.seconds(60))
     let lookup = await rig.ask("x")
     await rig.settle(.failure(AppleKeysTests.unreachable))
-    #expect(await lookup.value.summary == "again after 2.0 seconds")
-    #expect(await rig.lookUp("x").summary == "again after 2.0 seconds")
+    #expect(await lookup.value.summary == "unavailable")
+    #expect(await rig.lookUp("x").summary == "unavailable")
     #expect(await rig.lookUp("a").summary == "found in a")
     await rig.stop()
   }
@@ -140,15 +140,15 @@ import Testing
 
   @Test func letsNobodyWaitWhereNobodyFetches() async {
     let rig = KeysRig()
-    #expect(await rig.lookUp("a").summary == "again after 1.0 seconds")
+    #expect(await rig.lookUp("a").summary == "unavailable")
     await rig.start(.success(KeysRig.set("a")))
     rig.pass(.seconds(3600))
     await rig.source.untilAsked()
     let lookup = await rig.ask("x")
     await rig.stop()
-    #expect(await lookup.value.summary.hasPrefix("again after"))
+    #expect(await lookup.value.summary == "unavailable")
     rig.pass(.seconds(3600))
-    #expect(await rig.lookUp("x").summary == "again after 1.0 seconds")
+    #expect(await rig.lookUp("x").summary == "unavailable")
   }
 
   @Test func boundsThoseWhoWait() async {
@@ -158,9 +158,9 @@ import Testing
     await rig.source.untilAsked()
     var lookups: [Task<KeyLookup, Never>] = []
     for index in 0..<256 { lookups.append(await rig.ask("x\(index)")) }
-    #expect(await rig.lookUp("y").summary == "again after 1.0 seconds")
+    #expect(await rig.lookUp("y").summary == "unavailable")
     await rig.settle(.success(KeysRig.set("a")))
-    for lookup in lookups { #expect(await lookup.value.summary == "again after 60.0 seconds") }
+    for lookup in lookups { #expect(await lookup.value.summary == "unavailable") }
     await rig.stop()
   }
 }

@@ -107,7 +107,7 @@ extension KeyLookup {
     switch self {
     case .found(let set): "found in \(set.keyIDs.map(\.text).joined(separator: " "))"
     case .absent: "absent"
-    case .unavailable(let time): "again after \(time)"
+    case .unavailable: "unavailable"
     }
   }
 }

@@ -1,3 +1,4 @@
+import AccountEvents
 import AppleID
 import EventLoop
 
@@ -6,11 +7,13 @@ import EventLoop
 final class ScriptedSource: AppleKeysSource {
   private(set) var fetches = 0
   private var pending: CheckedContinuation<Result<[UInt8], AppleKeysFailure>, Never>?
+  /// What its clock says; nil where it does not say.
+  var date: Timestamp?
   private var observer: CheckedContinuation<Void, Never>?
 
   nonisolated init() {}
 
-  func fetch() async throws(AppleKeysFailure) -> [UInt8] {
+  func fetch() async throws(AppleKeysFailure) -> AppleKeysAnswer {
     fetches += 1
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
@@ -21,7 +24,7 @@ final class ScriptedSource: AppleKeysSource {
     } onCancel: {
       Task { @Loop in answer(.failure(AppleKeysFailure(.unreachable, "cancelled"))) }
     }
-    return try result.get()
+    return AppleKeysAnswer(try result.get(), date: date)
   }
 
   /// Waits until a fetch is on its way.

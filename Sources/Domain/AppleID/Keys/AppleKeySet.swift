@@ -4,8 +4,12 @@ import JSON
 
 /// The keys by which we know what Apple signed: a value, so that a verification sees one set from start to end.
 ///
-/// A set is believed whole or not at all. What makes a key unfit is listed in `AppleKeySetError.Code`; further members
-/// of a key or of the set are ignored.
+/// Keys that are not for RS256 signatures are passed over, as RFC 7517 §5 has it: Apple may add some beside those that it
+/// signs with. All others are believed together or not at all. What makes a key unfit is listed in
+/// `AppleKeySetError.Code`; further members of a key or of the set are ignored.
+///
+/// A set remembers the keys that earlier ones had: Apple replaces a key without notice, while what was signed with it
+/// before is still on its way.
 package struct AppleKeySet: Sendable {
   /// The most keys a set may have. Apple had 1 to 4 over the years.
   static let maximumCount = 16
@@ -13,9 +17,20 @@ package struct AppleKeySet: Sendable {
   static let bitCounts = 2048...8192
   /// The longest text of a set, in bytes: Apple's have a kilobyte or two.
   static let maximumSize = 65_536
+  /// How long a key is remembered after Apple was last seen to have it: as long as what it signed may be valid, a day and
+  /// the tolerance of the clocks, which is ten minutes at most.
+  static let memory = Duration.seconds(86_400 + 600)
   private static let limits = JSONLimits(bytes: maximumSize, depth: 8, members: 32)
 
-  private var entries: [Entry]
+  private var entries: [Entry] = []
+  /// What earlier sets had, the last one gone first.
+  private var retired: [Retired] = []
+  /// When Apple was seen to have these keys; nil for `none`.
+  private var seen: Timestamp?
+  /// How many keys were passed over because they are not for RS256 signatures.
+  package private(set) var foreignCount = 0
+  /// The names of those that have one.
+  package private(set) var foreignIDs: [KeyID] = []
 
   private struct Entry: Sendable {
     let id: KeyID
@@ -23,10 +38,23 @@ package struct AppleKeySet: Sendable {
     var written: AppleSigningKey
   }
 
-  /// The set without a key, by which nothing verifies: where a program starts.
-  package static let none = AppleKeySet(entries: [])
+  private struct Retired: Sendable {
+    let entry: Entry
+    let lastSeen: Timestamp
+  }
 
-  private init(entries: [Entry]) { self.entries = entries }
+  /// A key that Apple has no more.
+  package struct RetiredKey: Sendable, Equatable {
+    /// The key as Apple wrote it.
+    package let key: AppleSigningKey
+    /// When Apple was last seen to have it.
+    package let lastSeen: Timestamp
+  }
+
+  /// The set without a key, by which nothing verifies: where a program starts.
+  package static let none = AppleKeySet()
+
+  private init() {}
 
   /// Reads a JWK set (RFC 7517 §5) as Apple's keys endpoint answers it.
   ///
@@ -49,17 +77,39 @@ package struct AppleKeySet: Sendable {
     guard !written.isEmpty else { throw AppleKeySetError(.empty) }
     guard written.count <= Self.maximumCount else { throw AppleKeySetError(.tooManyKeys) }
 
-    var entries: [Entry] = []
+    var ids: Set<KeyID> = []
     for (index, key) in written.enumerated() {
-      var entry = try Self.believe(key, at: index, seen: now)
-      if let known = earlier.signingKey(entry.id) {
-        guard known.modulus == entry.written.modulus else { throw AppleKeySetError(.changedKey, at: index) }
-        entry.written = known
+      let id = key.id.flatMap(KeyID.init)
+      let entry = key.isForeign ? nil : try Self.believe(key, id, at: index, seen: now)
+      if let id, let known = earlier.find(id, at: now)?.written {
+        guard known.modulus == entry?.written.modulus else { throw AppleKeySetError(.changedKey, at: index) }
       }
-      guard !entries.contains(where: { $0.id == entry.id }) else { throw AppleKeySetError(.duplicateKeyID, at: index) }
-      entries.append(entry)
+      if let id, !ids.insert(id).inserted { throw AppleKeySetError(.duplicateKeyID, at: index) }
+      if var entry {
+        entry.written = earlier.find(entry.id, at: now)?.written ?? entry.written
+        entries.append(entry)
+      } else {
+        foreignCount += 1
+        if let id { foreignIDs.append(id) }
+      }
     }
-    self.entries = entries
+    guard !entries.isEmpty else { throw AppleKeySetError(.noneUsable) }
+    seen = now
+    let gone = earlier.entries.map { Retired(entry: $0, lastSeen: earlier.seen ?? now) } + earlier.retired
+    retired = Array(
+      gone.filter { !ids.contains($0.entry.id) && now - $0.lastSeen <= Self.memory }.prefix(Self.maximumCount))
+  }
+
+  /// What a notification that names the key may be verified with, and when Apple was last seen to have it where Apple has
+  /// it no more; nil where nobody knows the key, or it has been gone for longer than a notification is valid.
+  func find(
+    _ id: KeyID, at now: Timestamp
+  ) -> (key: RSAPublicKey, written: AppleSigningKey, lastSeen: Timestamp?)? {
+    for entry in entries where entry.id == id { return (entry.key, entry.written, nil) }
+    for old in retired where old.entry.id == id && now - old.lastSeen <= Self.memory {
+      return (old.entry.key, old.entry.written, old.lastSeen)
+    }
+    return nil
   }
 
   /// The key of that name; nil where the set has none.
@@ -77,6 +127,21 @@ package struct AppleKeySet: Sendable {
   /// All keys as Apple wrote them, in the set's order.
   package var signingKeys: [AppleSigningKey] { entries.map(\.written) }
 
+  /// The keys that Apple has no more, and by which what they signed is still verified.
+  package var retiredKeys: [RetiredKey] {
+    retired.map { RetiredKey(key: $0.entry.written, lastSeen: $0.lastSeen) }
+  }
+
+  /// Remembers a key that Apple had. Throws where it is none that could be believed; one that the set has is left out.
+  mutating func note(retired old: RetiredKey) throws(AppleKeySetError) {
+    let written = WrittenKey(
+      id: old.key.id.text, type: "RSA", use: "sig", algorithm: "RS256", modulus: old.key.modulus, exponent: "AQAB")
+    let entry = try Self.believe(written, old.key.id, at: nil, seen: old.key.firstSeen)
+    let isKnown = (entries + retired.map(\.entry)).contains { $0.id == entry.id }
+    guard !isKnown, retired.count < Self.maximumCount else { return }
+    retired.append(Retired(entry: entry, lastSeen: old.lastSeen))
+  }
+
   /// Notes that the key of that name, if it is in the set, was seen at `time` already.
   mutating func note(_ id: KeyID, seen time: Timestamp) {
     for index in entries.indices where entries[index].id == id && time < entries[index].written.firstSeen {
@@ -87,11 +152,10 @@ package struct AppleKeySet: Sendable {
   /// The names of all keys, in the set's order.
   package var keyIDs: [KeyID] { entries.map(\.id) }
 
-  private static func believe(_ key: WrittenKey, at index: Int, seen now: Timestamp) throws(AppleKeySetError) -> Entry {
-    guard let id = key.id.flatMap(KeyID.init) else { throw AppleKeySetError(.keyID, at: index) }
-    guard key.type == "RSA" else { throw AppleKeySetError(.keyType, at: index) }
-    guard key.use == "sig" else { throw AppleKeySetError(.use, at: index) }
-    guard key.algorithm == "RS256" else { throw AppleKeySetError(.algorithm, at: index) }
+  private static func believe(
+    _ key: WrittenKey, _ id: KeyID?, at index: Int?, seen now: Timestamp
+  ) throws(AppleKeySetError) -> Entry {
+    guard let id else { throw AppleKeySetError(.keyID, at: index) }
     guard
       let modulus = key.modulus.flatMap(Base64URL.decode), let exponent = key.exponent.flatMap(Base64URL.decode)
     else { throw AppleKeySetError(.number, at: index) }
@@ -114,6 +178,9 @@ package struct AppleKeySet: Sendable {
 /// The members of a JWK that we look at, as they were written; nil where one is missing or is no string.
 private struct WrittenKey {
   var id, type, use, algorithm, modulus, exponent: String?
+
+  /// Whether it is by its own words no key for RS256 signatures.
+  var isForeign: Bool { type != "RSA" || use != "sig" || algorithm != "RS256" }
 
   static func readAll(from reader: inout JSONReader) throws(JSONError) -> [WrittenKey] {
     var keys: [WrittenKey] = []

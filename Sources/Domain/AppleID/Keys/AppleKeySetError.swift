@@ -1,6 +1,7 @@
 package import JSON
 
-/// Why a set of keys is not believed. One bad key is enough: the set that we have is better than half of a new one.
+/// Why a set of keys is not believed. One bad key for RS256 signatures is enough: the set that we have is better than
+/// half of a new one.
 package struct AppleKeySetError: Error, Sendable, Hashable, CustomStringConvertible {
   /// What is wrong; the raw value is a metric label and a log key.
   package enum Code: String, Sendable, CaseIterable {
@@ -14,14 +15,10 @@ package struct AppleKeySetError: Error, Sendable, Hashable, CustomStringConverti
     case keyID = "key-id"
     /// Two keys have one `kid`.
     case duplicateKeyID = "duplicate-key-id"
-    /// A `kid` names another key than it did in the set before.
+    /// A `kid` names another key than it did in a set before.
     case changedKey = "changed-key"
-    /// `kty` is not `RSA`.
-    case keyType = "key-type"
-    /// `use` is not `sig`.
-    case use
-    /// `alg` is not `RS256`.
-    case algorithm
+    /// None of the keys is for RS256 signatures.
+    case noneUsable = "none-usable"
     /// The modulus or the exponent is missing, or is no number in strict base64url.
     case number
     /// The modulus has fewer than 2048 bits, or more than 8192.
@@ -50,10 +47,8 @@ package struct AppleKeySetError: Error, Sendable, Hashable, CustomStringConverti
     case .tooManyKeys: "\(place) holds more than \(AppleKeySet.maximumCount) keys"
     case .keyID: "\(place) has no usable kid"
     case .duplicateKeyID: "\(place) has the kid of another"
-    case .changedKey: "\(place) has the kid of a key that we have, and another modulus"
-    case .keyType: "\(place) has another kty than RSA"
-    case .use: "\(place) has another use than sig"
-    case .algorithm: "\(place) has another alg than RS256"
+    case .changedKey: "\(place) has the kid of a key that we have, and is another"
+    case .noneUsable: "\(place) holds no key for RS256 signatures (kty RSA, use sig, alg RS256)"
     case .number: "\(place) has a modulus or exponent that is no number"
     case .size:
       "\(place) has a modulus that is not of \(AppleKeySet.bitCounts.lowerBound) to \(AppleKeySet.bitCounts.upperBound) bits"

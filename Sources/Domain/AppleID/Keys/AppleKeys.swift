@@ -49,6 +49,10 @@ package final class AppleKeys {
   /// Who asked since the last fetch began; the next one is made for them.
   private var questions: [Question] = []
   private var bell: CheckedContinuation<Void, Never>?
+  /// The names of keys that were passed over, and of which that was said.
+  private var foreign: Set<KeyID> = []
+  /// Told what Apple's clock said, at each answer that says it.
+  package var whenDated: (@Loop (Timestamp) -> Void)?
 
   /// Keys that are not there yet: `restore` and `run` get them.
   ///
@@ -98,7 +102,7 @@ package final class AppleKeys {
       Task { @Loop in ring() }
     }
     isRunning = false
-    for question in takeQuestions() { question.answer(unavailable) }
+    for question in takeQuestions() { question.answer(.unavailable) }
   }
 
   /// Finds out whether Apple has a key that is not in `current`. Waits for a fetch where one may be made, unless the task
@@ -108,7 +112,7 @@ package final class AppleKeys {
     return await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
         let question = Question(id: id, waiter: waiter)
-        if Task.isCancelled { return question.answer(unavailable) }
+        if Task.isCancelled { return question.answer(.unavailable) }
         place.question = question
         ask(question)
       }
@@ -119,7 +123,7 @@ package final class AppleKeys {
 
   private func leave(_ place: Place) {
     questions.removeAll { $0 === place.question }
-    place.question?.answer(unavailable)
+    place.question?.answer(.unavailable)
   }
 
   private func ask(_ question: Question) {
@@ -129,7 +133,7 @@ package final class AppleKeys {
     case .wait where isRunning && questions.count < Self.maximumQuestions:
       questions.append(question)
       ring()
-    case .wait, .notBefore: question.answer(unavailable)
+    case .wait, .notBefore: question.answer(.unavailable)
     }
   }
 
@@ -151,20 +155,21 @@ package final class AppleKeys {
     let asked = takeQuestions()
     plan.began(for: asked.lazy.map(\.id))
     metrics.fetches.increment()
-    let answer: [UInt8]
+    let answer: AppleKeysAnswer
     do {
       answer = try await source.fetch()
-      try take(answer)
+      if let date = answer.date { whenDated?(date) }
+      try take(answer.body)
       settle(asked, otherwise: .absent)
     } catch {
       plan.failed(at: alarm.now, jitter: jitter())
-      settle(asked + takeQuestions(), otherwise: unavailable)
+      settle(asked + takeQuestions(), otherwise: .unavailable)
       if !Task.isCancelled { report("Apple's keys could not be fetched", error) }
       return
     }
     // Those who asked while it was on its way: what it did not bring, Apple may have by now.
-    settle(takeQuestions(), otherwise: unavailable)
-    await keep(answer)
+    settle(takeQuestions(), otherwise: .unavailable)
+    await keep(answer.body)
   }
 
   /// Puts the set that Apple answered in the place of the one in use.
@@ -179,6 +184,9 @@ package final class AppleKeys {
     use(set, fetchedAt: now())
     plan.succeeded(with: set, at: alarm.now, jitter: jitter())
     if isNew { logger.notice("Apple's keys changed", ["keys.ids": .string(ids)]) }
+    for id in set.foreignIDs where foreign.count < AppleKeySet.maximumCount && foreign.insert(id).inserted {
+      logger.notice("a key of Apple's is not for RS256 signatures, and is passed over", ["keys.id": .string(id.text)])
+    }
   }
 
   private func use(_ set: AppleKeySet, fetchedAt time: Timestamp) {
@@ -206,8 +214,6 @@ package final class AppleKeys {
     defer { questions = [] }
     return questions
   }
-
-  private var unavailable: KeyLookup { .unavailable(retryAfter: max(.seconds(1), plan.allowed - alarm.now)) }
 
   private var ids: String { current.keyIDs.map(\.text).joined(separator: " ") }
 

@@ -1,3 +1,4 @@
+import AccountEvents
 package import HTTPClient
 
 /// Apple's keys endpoint, over TLS: `GET https://appleid.apple.com/auth/keys`.
@@ -11,7 +12,7 @@ package struct AppleKeysEndpoint: AppleKeysSource {
     (self.url, self.client, self.deadline) = (url, client, deadline)
   }
 
-  package func fetch() async throws(AppleKeysFailure) -> [UInt8] {
+  package func fetch() async throws(AppleKeysFailure) -> AppleKeysAnswer {
     let request = HTTPClientRequest.get(
       url, headers: [("Accept", "application/json")], within: deadline, maximumBodySize: AppleKeySet.maximumSize)
     let answer: HTTPClientResponse
@@ -22,7 +23,7 @@ package struct AppleKeysEndpoint: AppleKeysSource {
     }
     // Its media type is not looked at: Apple has sent several. What the body is, the reader of the set finds out.
     guard answer.status == 200 else { throw AppleKeysFailure(.status, "status \(answer.status)") }
-    return answer.body
+    return AppleKeysAnswer(answer.body, date: answer.header("Date").flatMap(Timestamp.init(httpDate:)))
   }
 }
 

@@ -9,8 +9,10 @@ import JSON
 package struct NotificationVerifier: Sendable {
   private let issuer: String
   private let teams: [ClientID: TeamID]
-  /// In milliseconds.
-  private let clockTolerance: Int64
+  /// How far Apple's clock and ours may lie apart.
+  package let clockTolerance: Duration
+  /// The same in milliseconds, because arithmetic on `Duration` is 128 bits wide.
+  private let tolerance: Int64
 
   /// A verifier for the apps of some teams.
   ///
@@ -21,30 +23,56 @@ package struct NotificationVerifier: Sendable {
   package init(issuer: String, teams: [ClientID: TeamID], clockTolerance: Duration) {
     precondition(.zero...(.seconds(86_400)) ~= clockTolerance, "the tolerance is that of no clock")
     (self.issuer, self.teams) = (issuer, teams)
-    // Once, because arithmetic on `Duration` is 128 bits wide.
-    self.clockTolerance = Int64(clockTolerance / .milliseconds(1))
+    (self.clockTolerance, tolerance) = (clockTolerance, Int64(clockTolerance / .milliseconds(1)))
   }
 
   /// Judges the body of a POST by the clock and the keys that it is given.
   ///
+  /// A key that Apple has no more is believed for what it signed until Apple was last seen to have it: that was on its way
+  /// when the key went. What it signed later is `.unknownKey` first, because Apple may have the key again. With
+  /// `wasLookedUp` Apple was asked for it in vain: then its events are kept aside, with the reason `retired-key`. They are
+  /// not refused: the signature holds, and Apple may have signed them between our last look and the key's end. Nor are
+  /// they acted on: a key that is withdrawn may be somebody else's by now, and nothing was ever seen of Apple's using it
+  /// then.
+  ///
   /// Never traps and never waits, whatever the bytes are. At most a quarter more than the bare RSA verification, see
   /// Benchmarks.
-  package func verify(_ body: RawSpan, at now: Timestamp, keys: AppleKeySet) -> Verdict {
+  package func verify(
+    _ body: RawSpan, at now: Timestamp, keys: AppleKeySet, wasLookedUp: Bool = false
+  ) -> Verdict {
     do {
       let notification = try UnverifiedNotification(body: body)
-      guard let key = keys[notification.keyID], let signingKey = keys.signingKey(notification.keyID) else {
+      guard let (key, written, lastSeen) = keys.find(notification.keyID, at: now) else {
         return .unknownKey(notification.keyID)
       }
       guard notification.isSigned(by: key) else { return .refused(.wrongSignature) }
-      return .verified(try believe(notification, by: signingKey, at: now))
+      let verified = try believe(notification, by: written, lastSeen: lastSeen, at: now)
+      if !wasLookedUp, isLate(verified.issuedAt, after: lastSeen) { return .unknownKey(notification.keyID) }
+      return .verified(verified)
     } catch {
       return .refused(error)
     }
   }
 
-  /// Judges the claims of a notification whose signature holds.
+  /// The app that a notification names first, for an operator to read: whether it is one of ours was not asked, nor whether
+  /// Apple signed it. Nil where none can be read.
+  package func audience(in body: RawSpan) -> ClientID? {
+    do {
+      let claims = try NotificationClaims(reading: UnverifiedNotification(body: body).payload)
+      return claims.audiences.first.flatMap(ClientID.init)
+    } catch {
+      return nil  // whatever is wrong with it, it names nobody
+    }
+  }
+
+  private func isLate(_ issue: Timestamp, after lastSeen: Timestamp?) -> Bool {
+    lastSeen.map { $0.milliseconds + tolerance < issue.milliseconds } ?? false
+  }
+
+  /// Judges the claims of a notification whose signature holds. `lastSeen`: when Apple was last seen to have the key; nil
+  /// where Apple has it now.
   func believe(
-    _ notification: UnverifiedNotification, by signingKey: AppleSigningKey, at now: Timestamp
+    _ notification: UnverifiedNotification, by signingKey: AppleSigningKey, lastSeen: Timestamp?, at now: Timestamp
   ) throws(Refusal) -> VerifiedNotification {
     let claims: NotificationClaims
     do {
@@ -63,10 +91,11 @@ package struct NotificationVerifier: Sendable {
       let id = EventID(jti), jti.utf8.count <= NotificationFrame.longestID
     else { throw .malformedClaims }
 
-    let latest = now.milliseconds + clockTolerance
+    let latest = now.milliseconds + tolerance
     let untimely: QuarantinedEvent.Reason? =
-      expiry.milliseconds < now.milliseconds - clockTolerance
-      ? .expired : latest < issue.milliseconds ? .notYetValid : nil
+      expiry.milliseconds < now.milliseconds - tolerance
+      ? .expired
+      : latest < issue.milliseconds ? .notYetValid : isLate(issue, after: lastSeen) ? .retiredKey : nil
     let frame = NotificationFrame(
       id: id, team: team, audience: audience, issuedAt: issue, payload: notification.payload, untimely: untimely,
       latest: latest)
