@@ -68,7 +68,9 @@ import Testing
       #expect(record.topic == .quarantine)
       #expect(record.text(of: "quarantine-reason") == reason)
       #expect(try await rig.metric("siwa_ingress_events_quarantined_total{reason=\"\(reason)\"}") == 1)
-      let alarm = rig.lines.lines.filter { $0.contains("\"level\":\"warning\"") }
+      let alarm = rig.lines.lines.filter {
+        $0.contains("\"level\":\"warning\"") && $0.contains("quarantined")
+      }
       #expect(alarm.count == 1 && alarm[0].contains("\"reason\":\"\(reason)\""))
     }
   }

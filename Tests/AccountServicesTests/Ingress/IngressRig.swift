@@ -8,6 +8,7 @@ import Foundation
 import HTTPClient
 import HTTPServer
 import JSON
+import Synchronization
 import Telemetry
 import TestSupport
 import Testing
@@ -28,6 +29,14 @@ final class IngressRig {
     ]
   }
 
+  /// The ingress's clock. Apple has one of its own, which stands still.
+  final class Clock: Sendable {
+    private let time = Mutex(IngressRig.now)
+    var now: Timestamp { time.withLock { $0 } }
+    func turn(by duration: Duration) { time.withLock { $0 = $0 + duration } }
+  }
+
+  let clock = Clock()
   let apple: SimulatedApple
   let source: KeysSource
   let log = MemoryLog()
@@ -68,7 +77,7 @@ final class IngressRig {
       tls: TLSServerConfiguration(
         certificateFile: certificate, privateKeyFile: files.write("key.pem", Self.certificate.privateKeyPEM)),
       admin: .loopback(port: 0), sharesPort: false,
-      limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
+      limits: HTTPServerLimits(head: 8192, fields: 64, body: 16_384, connections: 64, connectionsPerAddress: 64),
       deadlines: HTTPServerDeadlines(
         handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600), request: .seconds(600)),
       spool: SpoolSettings(directory: files.path, size: spoolSize, after: .seconds(600)),
@@ -81,15 +90,15 @@ final class IngressRig {
       from: source, cache: nil,
       pace: FetchPace(
         refresh: .seconds(3600), pause: .nanoseconds(1), firstRetry: .seconds(3600), longestRetry: .seconds(3600)),
-      alarm: SystemAlarmClock(), now: { Self.now }, jitter: { 0 },
-      metrics: AppleKeysMetrics(registry, now: { Self.now }), logger: lines.logger())
+      alarm: SystemAlarmClock(), now: { [clock] in clock.now }, jitter: { 0 },
+      metrics: AppleKeysMetrics(registry, now: { [clock] in clock.now }), logger: lines.logger())
     let publisher = try await EventPublisher(
-      settings, log: log, registry: registry, logger: lines.logger(), now: { Self.now })
+      settings, log: log, registry: registry, logger: lines.logger(), now: { [clock] in clock.now })
     service = try IngressService(
       settings,
       verifier: NotificationVerifier(
         issuer: AppleNotification.appleIssuer, teams: Self.teams, clockTolerance: .seconds(60)),
-      keys: keys, publisher: publisher, registry: registry, logger: lines.logger(), now: { Self.now })
+      keys: keys, publisher: publisher, registry: registry, logger: lines.logger(), now: { [clock] in clock.now })
     client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(120),
@@ -104,19 +113,28 @@ final class IngressRig {
   }
 
   /// The body of a notification with parts that Apple would never write, signed with Apple's key.
-  func body(header: String? = nil, claims: JSONValue) throws -> [UInt8] {
-    let key = apple.ring.keys[0]
+  func body(header: String? = nil, signedBy key: SigningKey? = nil, claims: JSONValue) throws -> [UInt8] {
+    let key = key ?? apple.ring.keys[0]
     let header = header ?? #"{"kid":"\#(key.kid)","alg":"RS256"}"#
     let signed = Base64URL.encode(Array(header.utf8)) + "." + Base64URL.encode(claims.bytes)
     let jws = signed + "." + Base64URL.encode(try key.privateKey.signRS256(Array(signed.utf8)))
     return (["payload": .string(jws)] as JSONValue).bytes
   }
 
+  /// The same with one character of its claims changed.
+  func tampered(_ body: [UInt8]) -> [UInt8] {
+    var body = body
+    guard let dot = body.firstIndex(of: UInt8(ascii: ".")) else { return [] }
+    body[dot + 40] = body[dot + 40] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+    return body
+  }
+
   /// Claims as Apple writes them.
-  func claims(audience: JSONValue = .string(app), jti: String = "S25cB0PbHs6y97gYYmgydQ", events: JSONValue)
-    -> JSONValue
-  {
-    let issued = Self.now.milliseconds / 1000 - 10
+  func claims(
+    audience: JSONValue = .string(app), jti: String = "S25cB0PbHs6y97gYYmgydQ", events: JSONValue,
+    issuedAfter seconds: Int64 = -10
+  ) -> JSONValue {
+    let issued = Self.now.milliseconds / 1000 + seconds
     return [
       "iss": .string(AppleNotification.appleIssuer), "aud": audience, "exp": .integer(issued + 86_400),
       "iat": .integer(issued), "jti": .string(jti), "events": events,

@@ -155,6 +155,50 @@ import Testing
   }
 }
 
+/// A clock of ours that goes wrong is seen before it diverts anything.
+@Loop @Suite struct ClockTests {
+  @Test(arguments: [-31, 31])
+  func saysWhenOurClockAndApplesLieApart(seconds: Int) async throws {
+    try await IngressRig.run { rig in
+      rig.source.date = IngressRig.now
+      // A kid that nobody knows has Apple asked.
+      @Loop func look() async throws { _ = try await rig.post(rig.sign(.consentRevoked, .unknownKey).body) }
+      try await look()
+      #expect(try await rig.metric("siwa_apple_clock_difference_seconds") == 0)
+      rig.clock.turn(by: .seconds(seconds))
+      for _ in 0..<2 { try await look() }
+      #expect(try await rig.metric("siwa_apple_clock_difference_seconds") == seconds)
+      #expect(rig.lines.lines.count { $0.contains("our clock and Apple's lie apart") } == 1)
+      #expect(rig.log.records.isEmpty)
+      rig.clock.turn(by: .seconds(-seconds))
+      try await look()
+      #expect(rig.lines.lines.count { $0.contains("our clock and Apple's agree again") } == 1)
+    }
+  }
+
+  @Test func aSignatureThatIsAheadShowsThatOurClockIsBehind() async throws {
+    try await IngressRig.run { rig in
+      let sent = try rig.sign(.consentRevoked)
+      let ahead = Int((sent.notification.issuedAt - IngressRig.now) / .seconds(1)) - 40
+      rig.clock.turn(by: .seconds(ahead))
+      #expect(try await rig.post(sent.body).status == 200)
+      #expect(rig.log.records.map(\.topic) == [.accountEvents], "it is within the tolerance")
+      let age = try #require(try await rig.metric("siwa_ingress_notification_age_seconds"))
+      #expect(-41 ... -39 ~= age)
+      #expect(rig.lines.lines.count { $0.contains("our clock and Apple's lie apart") } == 1)
+    }
+  }
+
+  @Test func aNotificationThatWasLongOnItsWayIsNoClock() async throws {
+    try await IngressRig.run { rig in
+      let sent = try rig.sign(.consentRevoked)
+      rig.clock.turn(by: .seconds(7200))
+      #expect(try await rig.post(sent.body).status == 200)
+      #expect(rig.lines.lines.allSatisfy { !$0.contains("lie apart") })
+    }
+  }
+}
+
 @Loop @Suite struct RefusalLogTests {
   /// A flood is told once for each reason and ten seconds, with how much of it was not.
   @Test func aFloodOfRefusalsIsNoFloodOfLines() {
@@ -162,15 +206,21 @@ import Testing
     let refusals = RefusalLog(lines.logger())
     let (start, peer) = (MonotonicTime.now, SocketAddress.loopback(port: 4711))
     for second in 0..<25 {
-      for _ in 0..<1000 { refusals.note(.wrongSignature, from: peer, at: start + .seconds(second)) }
+      for _ in 0..<1000 {
+        refusals.note(.wrongSignature, from: peer, at: start + .seconds(second)) { ClientID("com.example.other") }
+      }
     }
-    refusals.note(.unknownAudience, from: peer, at: start)
+    for name in ["com.example.other", "with a space"] {
+      refusals.note(.unknownAudience, from: peer, at: start) { ClientID(name) }
+      refusals.note(.severalTeams, from: peer, at: start) { ClientID(name) }
+    }
     #expect(
       lines.lines.map { $0.split(separator: "\"message\":")[1] } == [
         "\"notification refused\",\"reason\":\"wrong-signature\",\"http.peer\":\"127.0.0.1\",\"notLogged\":0}\n",
         "\"notification refused\",\"reason\":\"wrong-signature\",\"http.peer\":\"127.0.0.1\",\"notLogged\":9999}\n",
         "\"notification refused\",\"reason\":\"wrong-signature\",\"http.peer\":\"127.0.0.1\",\"notLogged\":9999}\n",
-        "\"notification refused\",\"reason\":\"unknown-audience\",\"http.peer\":\"127.0.0.1\",\"notLogged\":0}\n",
+        "\"notification refused\",\"reason\":\"unknown-audience\",\"http.peer\":\"127.0.0.1\",\"notLogged\":0,\"audience\":\"com.example.other\"}\n",
+        "\"notification refused\",\"reason\":\"several-teams\",\"http.peer\":\"127.0.0.1\",\"notLogged\":0}\n",
       ])
   }
 }

@@ -74,6 +74,39 @@ import Testing
     }
   }
 
+  /// Our clock is days behind or ahead: what Apple sends goes into quarantine, and Apple is told 200. Once the clock is
+  /// right, the same notification is published; after that it is no second record, whatever the clock says.
+  @Test(arguments: [-2, 2])
+  func whatAWrongClockPutAsideIsPublishedOnceItComesAgain(days: Int) async throws {
+    try await IngressRig.run { rig in
+      let sent = try rig.sign(.accountDelete)
+      rig.clock.turn(by: .seconds(days * 86_400))
+      for _ in 0..<2 { #expect(try await rig.post(sent.body).status == 200) }
+      #expect(rig.log.records.map(\.topic) == [.quarantine])
+      rig.clock.turn(by: .seconds(-days * 86_400))
+      for _ in 0..<2 { #expect(try await rig.post(sent.body).status == 200) }
+      #expect(rig.log.records.map(\.topic) == [.quarantine, .accountEvents])
+      rig.clock.turn(by: .seconds(-2 * 86_400))
+      #expect(try await rig.post(sent.body).status == 200)
+      #expect(rig.log.records.count == 2)
+    }
+  }
+
+  @Test func oneIdForTwoTeamsIsTwoEvents() async throws {
+    try await IngressRig.run { rig in
+      let event: JSONValue = [
+        "type": "consent-revoked", "sub": .string(IngressRig.person.subject),
+        "event_time": .integer(IngressRig.now.milliseconds - 20_000),
+      ]
+      for audience in [IngressRig.app, IngressRig.otherApp, IngressRig.app] {
+        let claims = rig.claims(audience: .string(audience), jti: "one", events: event)
+        let status = try await rig.post(rig.body(claims: claims)).status
+        #expect(status == 200)
+      }
+      #expect(rig.log.records.map { $0.text(of: "ce_team") } == ["A1B2C3D4E5", "Z9Y8X7W6V5"])
+    }
+  }
+
   @Test func whatCannotBeTakenApartIsKeptAsAWhole() async throws {
     try await IngressRig.run { rig in
       let claims = rig.claims(events: "no JSON at all")

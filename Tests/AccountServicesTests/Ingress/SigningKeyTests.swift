@@ -135,18 +135,80 @@ import Testing
     }
   }
 
-  @Test func aKeyThatWasGoneIsBelievedAgainOnceItIsBack() async throws {
+  /// Apple replaces a key while what it signed is still on its way.
+  @Test func whatWasSignedBeforeAKeyWentIsPublishedAfterIt() async throws {
     try await IngressRig.run { rig in
-      let (gone, left) = (try rig.sign(.consentRevoked), try rig.sign(.consentRevoked))
-      for notification in [gone, left] { #expect(try await rig.post(notification.body).status == 200) }
-      let keys = rig.apple.ring.keys
-      rig.source.answer = .success(try KeysSource.set(keys.filter { !gone.jws.hasPrefix($0.headerPrefix) }))
+      let (late, other) = (try rig.sign(.accountDelete), try rig.sign(.consentRevoked))
+      #expect(try await rig.post(other.body).status == 200)
+      let left = rig.apple.ring.keys.filter { !late.jws.hasPrefix($0.headerPrefix) }
+      rig.source.answer = .success(try KeysSource.set(left))
+      #expect(try await rig.answer(.unknownKey) == 400, "which has Apple asked")
+      #expect(try await rig.metric("siwa_apple_keys") == 1)
+      let fetches = rig.source.fetches
+      #expect(try await rig.post(late.body).status == 200)
+      #expect(rig.source.fetches == fetches && rig.log.records.map(\.topic) == [.accountEvents, .accountEvents])
+      #expect(rig.log.signingKeys.count == 2, "it can be verified again, too")
+      #expect(try await rig.post(rig.tampered(late.body)).status == 400)
+    }
+  }
+
+  /// Apple was asked for it in vain: then it is somebody's to decide.
+  @Test func whatAKeySignedAfterItWentIsKeptAside() async throws {
+    try await IngressRig.run { rig in
+      #expect(try await rig.answer() == 200)
+      let (gone, kept) = (rig.apple.ring.keys[0], rig.apple.ring.keys[1])
+      rig.source.answer = .success(try KeysSource.set([kept]))
       #expect(try await rig.answer(.unknownKey) == 400)
-      #expect(try await rig.post(left.body).status == 200)
-      #expect(try await rig.post(gone.body).status == 400, "Apple does not have it")
+      let event: JSONValue = [
+        "type": "consent-revoked", "sub": .string(IngressRig.person.subject),
+        "event_time": .integer(IngressRig.now.milliseconds - 20_000),
+      ]
+      rig.clock.turn(by: .seconds(600))
+      @Loop func body(_ jti: String, after seconds: Int64) throws -> [UInt8] {
+        try rig.body(signedBy: gone, claims: rig.claims(jti: jti, events: event, issuedAfter: seconds))
+      }
+      let fetches = rig.source.fetches
+      #expect(try await rig.post(body("within", after: 60)).status == 200)
+      #expect(rig.log.records.last?.topic == .accountEvents && rig.source.fetches == fetches)
+      #expect(try await rig.post(body("later", after: 61)).status == 200)
+      #expect(rig.source.fetches == fetches + 1, "Apple may have it again")
+      #expect(rig.log.records.last?.topic == .quarantine)
+      #expect(rig.log.records.last?.text(of: "quarantine-reason") == "retired-key")
+      // Nobody can say whether Apple has it: Apple sends it again.
+      rig.source.answer = .failure(AppleKeysFailure(.deadline, "told to"))
+      #expect(try await rig.post(body("stillLater", after: 62)).status == 503)
+    }
+  }
+
+  @Test func aKeyThatIsBackIsOneAsAnyOther() async throws {
+    try await IngressRig.run { rig in
+      #expect(try await rig.answer() == 200)
+      let keys = rig.apple.ring.keys
+      rig.source.answer = .success(try KeysSource.set([keys[1]]))
+      #expect(try await rig.answer(.unknownKey) == 400)
+      rig.clock.turn(by: .seconds(600))
       rig.source.answer = .success(try KeysSource.set(keys))
-      #expect(try await rig.post(gone.body).status == 200)
-      #expect(rig.log.signingKeys.count == 2)
+      let event: JSONValue = [
+        "type": "consent-revoked", "sub": .string(IngressRig.person.subject),
+        "event_time": .integer(IngressRig.now.milliseconds - 20_000),
+      ]
+      let body = try rig.body(signedBy: keys[0], claims: rig.claims(jti: "back", events: event, issuedAfter: 500))
+      #expect(try await rig.post(body).status == 200)
+      #expect(rig.log.records.last?.topic == .accountEvents)
+      #expect(try await rig.metric("siwa_apple_keys_retired") == 0)
+    }
+  }
+
+  /// A day after its end nothing that it signed before is valid any more.
+  @Test func aKeyIsForgottenInTheEnd() async throws {
+    try await IngressRig.run { rig in
+      let late = try rig.sign(.accountDelete)
+      #expect(try await rig.answer(.unknownKey) == 400)
+      let left = rig.apple.ring.keys.filter { !late.jws.hasPrefix($0.headerPrefix) }
+      rig.source.answer = .success(try KeysSource.set(left))
+      #expect(try await rig.answer(.unknownKey) == 400)
+      rig.clock.turn(by: .seconds(86_400 + 601))
+      #expect(try await rig.post(late.body).status == 400)
     }
   }
 }

@@ -38,7 +38,7 @@ extension EventPublisher {
       directory: settings.spool.directory, limit: settings.spool.size, now: now, registry: registry, logger: logger)
     try await self.init(
       log: log, spool: spool,
-      accepted: try AcceptedEvents(
+      accepted: AcceptedEvents(
         in: settings.spool.directory, number: settings.duplicates.number, time: settings.duplicates.time, now: now,
         logger: logger),
       patience: settings.spool.after, deadline: settings.publishDeadline, metrics: PublicationMetrics(registry),

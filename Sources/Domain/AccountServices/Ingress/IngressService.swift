@@ -34,9 +34,12 @@ package final class IngressService {
     registry: MetricsRegistry, logger: Logger, now: @escaping @Sendable () -> Timestamp
   ) throws(HTTPServerError) {
     (self.keys, self.publisher, self.logger) = (keys, publisher, logger)
+    let clock = ClockWatch(tolerance: verifier.clockTolerance, registry: registry, logger: logger)
+    keys.whenDated = { date in clock.compare(withAnswerOf: date, at: now()) }
     let endpoint = NotificationEndpoint(
       path: settings.path, largestBody: settings.limits.body, retryAfter: Self.retryAfter,
-      verifier: verifier, keys: keys, publisher: publisher, metrics: IngressMetrics(registry), logger: logger, now: now)
+      verifier: verifier, keys: keys, publisher: publisher, clock: clock, metrics: IngressMetrics(registry),
+      logger: logger, now: now)
     var configuration = HTTPServerConfiguration(
       address: settings.listen, tls: settings.tls, limits: settings.limits, deadlines: settings.deadlines,
       sharesPort: settings.sharesPort)

@@ -17,6 +17,7 @@ package final class NotificationEndpoint {
   private let logger: Logger
   private let refusals: RefusalLog
   private let signingKeys = SigningKeyRecords()
+  private let clock: ClockWatch
   private let now: @Sendable () -> Timestamp
 
   /// An endpoint at `path`.
@@ -25,10 +26,12 @@ package final class NotificationEndpoint {
   ///   - path: The only path that is answered, as it stands in the URL that Apple was given.
   ///   - largestBody: In bytes; Apple's notifications are under 1 KiB.
   ///   - retryAfter: Seconds that an answer "not now" asks Apple to wait.
+  ///   - clock: Told when Apple signed what is verified.
   ///   - now: What the wall clock says.
   package init(
     path: String, largestBody: Int, retryAfter: Int, verifier: NotificationVerifier, keys: AppleKeys,
-    publisher: EventPublisher, metrics: IngressMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp
+    publisher: EventPublisher, clock: ClockWatch, metrics: IngressMetrics, logger: Logger,
+    now: @escaping @Sendable () -> Timestamp
   ) {
     self.path = Array(path.utf8)
     self.largestBody = largestBody
@@ -36,6 +39,7 @@ package final class NotificationEndpoint {
     self.verifier = verifier
     self.keys = keys
     self.publisher = publisher
+    self.clock = clock
     self.metrics = metrics
     self.logger = logger
     refusals = RefusalLog(logger)
@@ -59,9 +63,10 @@ package final class NotificationEndpoint {
     case .lost: return .lost
     }
     switch await verdict(on: request) {
-    case .refused(.bodyTooLarge): return .tooLarge
     case .refused(let refusal):
-      refusals.note(refusal, from: request.peer, at: Loop.now)
+      refusals.note(refusal, from: request.peer, at: Loop.now) {
+        request.withBody { body in verifier.audience(in: body) }
+      }
       return .refused(refusal)
     case .verified(let notification): return await publish(notification)
     case .unknownKey: return .later(.keysUnavailable)
@@ -74,21 +79,27 @@ package final class NotificationEndpoint {
     guard case .unknownKey(let key) = verdict else { return verdict }
     switch await keys.lookUp(key) {
     case .found: return verify(request)
-    case .absent: return .refused(.unknownKey)
+    case .absent:
+      let last = verify(request, wasLookedUp: true)
+      if case .unknownKey = last { return .refused(.unknownKey) }
+      return last
     case .unavailable: return verdict
     }
   }
 
-  private func verify(_ request: HTTPRequest) -> Verdict {
+  private func verify(_ request: HTTPRequest, wasLookedUp: Bool = false) -> Verdict {
     let start = MonotonicTime.now
     defer { metrics.verification.observe(.now - start) }
-    return request.withBody { body in verifier.verify(body, at: now(), keys: keys.current) }
+    return request.withBody { body in
+      verifier.verify(body, at: now(), keys: keys.current, wasLookedUp: wasLookedUp)
+    }
   }
 
   /// What Apple signed for us is an obligation: each of its events is on a topic or in the spool, or Apple is asked to
   /// send again. So is the key that it was signed with, before them.
   private func publish(_ notification: VerifiedNotification) async -> Answer {
     let start = MonotonicTime.now
+    clock.compare(withSignatureOf: notification.issuedAt, at: now())
     do throws(EventLogError) {
       try await signingKeys.ensure(notification.signingKey) { record throws(EventLogError) in
         _ = try await publisher.publish(record, as: nil)
@@ -101,7 +112,8 @@ package final class NotificationEndpoint {
     for event in notification.events {
       let record = EventRecord(event, jws: notification.jws)
       do throws(EventLogError) {
-        note(try await publisher.publish(record, as: event.id), of: event, record)
+        let (own, other) = marks(of: event, in: notification)
+        note(try await publisher.publish(record, as: own, or: other), of: event, record)
       } catch {
         noteFailed(event, record, error)
         return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
@@ -109,6 +121,20 @@ package final class NotificationEndpoint {
     }
     metrics.publication.observe(.now - start)
     return .accepted
+  }
+
+  /// What an event is known by. One that is kept aside is not kept aside once it stands on its own topic; the other way
+  /// round, what was kept aside under a wrong clock is published once the clock is right.
+  private func marks(
+    of event: VerifiedNotification.Event, in notification: VerifiedNotification
+  ) -> (own: AcceptedEvents.Mark, other: AcceptedEvents.Mark?) {
+    func mark(on topic: Topic) -> AcceptedEvents.Mark {
+      AcceptedEvents.Mark(of: event.id, on: topic, team: notification.team, audience: notification.audience)
+    }
+    return switch event {
+    case .known: (mark(on: .accountEvents), nil)
+    case .quarantined: (mark(on: .quarantine), mark(on: .accountEvents))
+    }
   }
 
   private func noteFailed(_ event: VerifiedNotification.Event, _ record: EventRecord, _ error: EventLogError) {

@@ -1,3 +1,4 @@
+package import AccountEvents
 package import AppleID
 package import EventLoop
 package import Telemetry
@@ -14,8 +15,11 @@ package final class RefusalLog {
   /// Nothing was refused yet.
   package init(_ logger: Logger) { self.logger = logger }
 
-  /// Notes that something from `peer` was refused.
-  package func note(_ refusal: Refusal, from peer: SocketAddress, at now: MonotonicTime) {
+  /// Notes that something from `peer` was refused. `audience` is asked for the app that Apple addressed, where that is why:
+  /// one of ours, often, that the configuration lacks.
+  package func note(
+    _ refusal: Refusal, from peer: SocketAddress, at now: MonotonicTime, audience: () -> ClientID?
+  ) {
     var count = 0
     if let entry = silent[refusal] {
       guard entry.until <= now else {
@@ -25,10 +29,12 @@ package final class RefusalLog {
       count = entry.count
     }
     silent[refusal] = (now + Self.pause, 0)
-    logger.notice(
-      "notification refused",
-      [
-        "reason": .string(refusal.rawValue), "http.peer": .string(peer.host), "notLogged": .integer(count),
-      ])
+    var metadata: LogMetadata = [
+      "reason": .string(refusal.rawValue), "http.peer": .string(peer.host), "notLogged": .integer(count),
+    ]
+    if refusal == .unknownAudience, let audience = audience() {
+      metadata.set("audience", .string(audience.text))
+    }
+    logger.notice("notification refused", metadata)
   }
 }

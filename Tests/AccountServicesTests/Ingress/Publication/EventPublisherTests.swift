@@ -131,6 +131,40 @@ import Testing
     }
   }
 
+  /// The next record of an account follows once the one before it is gone from the spool: the log may end in between.
+  @Test func whatFollowsInTheSpoolStaysThereOnceTheLogIsBeingClosed() async throws {
+    try await PublisherRig.run(drains: false) { rig in
+      rig.log.fault = { _ in .sample(.unavailable) }
+      for number in 1...2 { #expect(try await rig.publish("ada", number) == .spooled) }
+      rig.log.fault = { _ in nil }
+      rig.log.hold()
+      let drain = Task(executorPreference: Loop.executor) { await rig.publisher.drain() }
+      await rig.log.untilHeld()
+      await turn()  // the second one follows the first by now
+      rig.log.releaseFirst()
+      await rig.publisher.close(by: .now)
+      await drain.value
+      #expect(rig.published == ["ada-1"])
+      let report = try SpoolReport(lookingInto: rig.spoolDirectory, listing: 10)
+      #expect(report.first.map(\.sequence) == [2])
+    }
+  }
+
+  @Test func whatComesWhileTheLogIsBeingClosedGoesToTheSpool() async throws {
+    try await PublisherRig.run(drains: false) { rig in
+      rig.log.hold()
+      let first = rig.publishing("ada", 1)
+      await rig.log.untilHeld()
+      let second = rig.publishing("ada", 2)
+      await turn()
+      let end = Task(executorPreference: Loop.executor) { await rig.publisher.close(by: .now) }
+      let acceptances = try await [first.value, second.value]
+      #expect(acceptances == [.spooled, .spooled])
+      await end.value
+      #expect(rig.published.isEmpty, "the log was told to end before it had the first")
+    }
+  }
+
   @Test func theNextRunBringsWhatTheLastOneLeftBeforeWhatFollows() async throws {
     try await PublisherRig.run(drains: false) { rig in
       rig.log.fault = { _ in .sample(.unavailable) }

@@ -37,7 +37,7 @@ final class PublisherRig {
     (self.patience, self.deadline, self.limit, self.folder) = (patience, deadline, limit, folder)
     spool = try await Spool.open(
       directory: folder.path, limit: limit, now: { .now }, registry: registry, logger: lines.logger())
-    let accepted = try AcceptedEvents(
+    let accepted = AcceptedEvents(
       in: folder.path, number: 1000, time: .seconds(3600), now: { .now }, logger: lines.logger())
     publisher = try await EventPublisher(
       log: log, spool: spool, accepted: accepted, patience: patience, deadline: deadline,
@@ -58,7 +58,11 @@ final class PublisherRig {
   /// Publishes event `number` of `person`, and says what became of it.
   @discardableResult
   func publish(_ person: String, _ number: Int) async throws -> EventPublisher.Acceptance {
-    try await publisher.publish(Self.record(person, number), as: EventID(String("\(person)-\(number)")))
+    let (team, audience) = (try #require(TeamID("A1B2C3D4E5")), try #require(ClientID("com.example.app")))
+    let id = try #require(EventID(String("\(person)-\(number)")))
+    return try await publisher.publish(
+      Self.record(person, number),
+      as: AcceptedEvents.Mark(of: id, on: .accountEvents, team: team, audience: audience))
   }
 
   /// The same, while the test goes on.

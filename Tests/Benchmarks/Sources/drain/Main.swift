@@ -37,7 +37,7 @@ struct DrainLoad: Sendable {
       let (registry, logger) = (MetricsRegistry(), Logger(level: .warning, format: .text))
       let spool = try await Spool.open(
         directory: directory, limit: 1 << 40, now: { .now }, registry: registry, logger: logger)
-      let accepted = try AcceptedEvents(
+      let accepted = AcceptedEvents(
         in: directory, number: 1000, time: .seconds(3600), now: { .now }, logger: logger)
       let brokers = SimulatedBrokers()
       let publisher = try await EventPublisher(

@@ -51,13 +51,14 @@ package final class AcceptedEvents {
   private let thread = BlockingThread(named: "accepted-events")
 
   /// Opens the memory in the spool's directory, or begins it. The spool sees to it that one process has the directory.
+  /// A file that cannot be opened or read is no reason not to start: nothing of the past is known then, which is logged.
   ///
   /// - Parameters:
-  ///   - number: How many events are remembered at most; each takes 32 bytes of the file, and 40 bytes of memory.
+  ///   - number: How many events are remembered at most; each takes 32 bytes of the file, and 80 to 130 of memory.
   ///   - time: How long an event is remembered, by the wall clock.
   package init(
     in directory: String, number: Int, time: Duration, now: @escaping @Sendable () -> Timestamp, logger: Logger
-  ) throws(SpoolError) {
+  ) {
     (self.number, self.time, self.now, self.logger) = (number, time.components.seconds, now, logger)
     ring = [UInt64](repeating: 0, count: number)
     descriptor = unsafe open("\(directory)/accepted-events", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -65,8 +66,10 @@ package final class AcceptedEvents {
       guard descriptor >= 0 else { throw .current }
       try restore()
     } catch {
-      if descriptor >= 0 { Glibc.close(descriptor) }
-      throw SpoolError(.failed, directory, "accepted-events: \(error)")
+      (known, ring, sequence) = ([:], [UInt64](repeating: 0, count: number), 0)
+      logger.warning(
+        "accepted events of before this start are not known: what Apple repeats of them is published again",
+        ["spool.directory": .string(directory), "cause": .describing(error)])
     }
     flusher.onPass { [weak self] in self?.flushNow() }
   }
@@ -74,14 +77,18 @@ package final class AcceptedEvents {
   /// How many events it knows, those that are too old included.
   package var count: Int { known.count }
 
-  /// What an event is known by: the first half of the SHA-256 of its id.
+  /// What an accepted event is known by: the first half of a SHA-256 of its topic, team, audience and id. An event that
+  /// went into quarantine is another one than the same event on its own topic, and so is one of another team or app.
   package struct Mark: Sendable {
     let high: UInt64
     let low: UInt64
 
-    /// The mark of an event.
-    package init(of id: EventID) {
-      let digest = SHA256.digest(of: Array(id.text.utf8)).bytes
+    /// The mark of an event on a topic. Marks of versions that knew the id alone match none of these, and make room as
+    /// any others do.
+    package init(of id: EventID, on topic: Topic, team: TeamID, audience: ClientID) {
+      // None of the four holds a line break.
+      let text = "\(topic.name)\n\(team.text)\n\(audience.text)\n\(id.text)"
+      let digest = SHA256.digest(of: Array(text.utf8)).bytes
       func half(_ start: Int) -> UInt64 { digest[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }
       (high, low) = (half(0), half(8))
     }

@@ -96,6 +96,8 @@ final class Attempt {
 }
 
 extension EventLogError {
+  /// The publisher ends: the spool takes what comes.
+  static let closing = EventLogError(.unavailable, reason: "closed", detail: "the ingress ends")
   fileprivate static let noAnswer = EventLogError(
     .uncertain, reason: "timedOut", detail: "no acknowledgement within the deadline")
 }

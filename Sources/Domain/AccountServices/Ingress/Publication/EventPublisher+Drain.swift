@@ -49,7 +49,7 @@ extension EventPublisher {
         do throws(SpoolError) {
           records = try await spool.read(after: place, limit: Self.page)
         } catch {
-          return logger.error("the spool cannot be read", ["cause": .describing(error)])
+          return  // the spool says so, once
         }
         // What cannot be read keeps nobody waiting: not even its own account, for which it would be for ever.
         for damaged in spool.takeFindings() { lanes.hold(-1, of: AccountLanes.name(of: damaged.account)) }
@@ -82,7 +82,7 @@ extension EventPublisher {
         await spool.remove(record.sequence)
         window.widen()
         deliveredLate.remove(record.sequence)
-        refused.remove(record.sequence)
+        if refused.remove(record.sequence) != nil { metrics.refused.set(Double(refused.count)) }
         lanes.hold(-1, of: lane)
         failing.remove(lane)
         metrics.drained.increment()
@@ -100,6 +100,8 @@ extension EventPublisher {
   /// Whether the log has the record: since its way there took too long, or by now.
   private func hasLog(_ record: SpooledRecord) async -> Bool {
     if deliveredLate.contains(record.sequence) { return true }
+    // Whoever closes the log may have come between this record and the one before it.
+    if isClosing { return false }
     let report = await withCheckedContinuation { continuation in
       log.append(record.record) { continuation.resume(returning: $0) }
     }
@@ -109,6 +111,7 @@ extension EventPublisher {
       return true
     }
     if error.outcome == .refused, refused.insert(record.sequence).inserted {
+      metrics.refused.set(Double(refused.count))
       logger.error(
         "the log refuses a record, which stays in the spool",
         ["spool.sequence": .integer(record.sequence), "reason": .string(error.reason), "detail": .string(error.detail)])

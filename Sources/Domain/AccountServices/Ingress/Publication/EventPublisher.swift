@@ -70,17 +70,22 @@ package final class EventPublisher {
     alarm.onPass { [weak self] in self?.expireAttempts() }
   }
 
-  /// Accepts a record, once: `id` is what it is known by, nil for what may stand there any number of times.
+  /// Accepts a record, once.
   ///
   /// Throws where neither the log nor the spool takes it. Cancelling the task does not cut it short.
-  package func publish(_ record: EventRecord, as id: EventID?) async throws(EventLogError) -> Acceptance {
+  ///
+  /// - Parameters:
+  ///   - mark: What it is known by; nil for what may stand there any number of times.
+  ///   - other: What it is known by as well, if it was accepted in another form; nil where there is none.
+  package func publish(
+    _ record: EventRecord, as mark: AcceptedEvents.Mark?, or other: AcceptedEvents.Mark? = nil
+  ) async throws(EventLogError) -> Acceptance {
     publishing += 1
     defer { endPublishing() }
     let lane = AccountLanes.name(of: record)
     if !lanes.enter(lane) { await withCheckedContinuation { lanes.wait(for: lane, $0) } }
     defer { lanes.leave(lane) }
-    let mark = id.map { AcceptedEvents.Mark(of: $0) }
-    if let mark, accepted.contains(mark) {
+    if [mark, other].contains(where: { $0.map(accepted.contains) ?? false }) {
       metrics.repeated.increment()
       return .repeated
     }
@@ -142,6 +147,11 @@ package final class EventPublisher {
   /// Gives the record to the log.
   private func attempt(_ record: EventRecord) -> Attempt {
     let attempt = Attempt(until: Loop.now + patience, end: Loop.now + deadline)
+    // A log that is being closed takes nothing more, and says nothing about the log.
+    if isClosing {
+      attempt.note(.failure(.closing))
+      return attempt
+    }
     attempts.append(attempt)
     if alarm.due == .distantFuture { alarm.set(attempt.due) }
     log.append(record) { [self] report in

@@ -6,6 +6,7 @@ package struct PublicationMetrics: Sendable {
   let spooled: Counter
   let drained: Counter
   let isLogSuspect: Gauge
+  let refused: Gauge
 
   /// Makes the metrics in `registry`.
   package init(_ registry: MetricsRegistry) {
@@ -14,6 +15,9 @@ package struct PublicationMetrics: Sendable {
     spooled = registry.counter(
       "siwa_ingress_events_spooled_total", "Events that the spool took because the log failed or was late.")
     drained = registry.counter("siwa_ingress_events_drained_total", "Events that went from the spool to the log.")
+    refused = registry.gauge(
+      "siwa_spool_refused_records",
+      "Records in the spool that the log refuses, each with all that follows of its account. Alarm on any.")
     isLogSuspect = registry.gauge(
       "siwa_ingress_log_suspect", "1 while the log failed or was late and has acknowledged nothing since, else 0.")
   }
