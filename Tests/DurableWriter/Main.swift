@@ -12,6 +12,7 @@ import Telemetry
 ///     durable-writer drain DIRECTORY 0       removing N, removed N; until nothing is left
 ///     durable-writer store DIRECTORY FIRST   settled N         for the last event of each batch, from FIRST on
 ///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
+///     durable-writer start DIRECTORY 0       what becomes of it where there is no room at the start
 ///     durable-writer full DIRECTORY 0        refused CODE, emptied N, inserted again; for a disk of a few megabytes
 @main
 struct DurableWriter {
@@ -24,6 +25,7 @@ struct DurableWriter {
     case "drain": exit(Loop.run { await empty(words[2]) })
     case "store": exit(Loop.run { await settle(words[2], first...) })
     case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
+    case "start": exit(Loop.run { await startWithoutRoom(words[2]) })
     case "full": exit(Loop.run { await useUp(words[2]) })
     default: exit(2)
     }
@@ -53,6 +55,57 @@ struct DurableWriter {
         _ = try await spool.insert(record(round, size: 10_000))
         say("inserted again")
       }
+      await spool.close()
+      return 0
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  /// Opens the spool on a full disk: with its reserve, and then without.
+  @Loop
+  private static func startWithoutRoom(_ directory: String) async -> Int32 {
+    func open() async throws(SpoolError) -> Spool {
+      try await Spool.open(
+        directory: directory, limit: 1 << 30, now: { .now }, registry: MetricsRegistry(),
+        logger: Logger(level: .error, format: .text))
+    }
+    /// Leaves not even a byte.
+    func fill() {
+      let balloon = unsafe Glibc.open("\(directory)-balloon", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+      let air = [UInt8](repeating: 1, count: 512)
+      while unsafe Glibc.write(balloon, air, air.count) > 0 {}
+      close(balloon)
+    }
+    func insert(_ number: Int, into spool: Spool) async {
+      do throws(SpoolError) {
+        _ = try await spool.insert(record(number, size: 10_000))
+        say("inserted again")
+      } catch {
+        say("refused \(error.code)")
+      }
+    }
+    do {
+      var spool = try await open()
+      for number in 0..<3 { _ = try await spool.insert(record(number, size: 10_000)) }
+      await spool.close()
+      say("closed with \(spool.depth)")
+      fill()
+      spool = try await open()
+      say("opened with \(spool.depth)")
+      await insert(3, into: spool)
+      await spool.remove(1)
+      say("left \(spool.depth)")
+      await spool.close()
+      fill()
+      spool = try await open()
+      let (held, read) = (try await spool.heldKeys(), try await spool.read(after: 0, limit: 10))
+      say("waits with \(spool.depth) of \(held.count) accounts, read \(read.count)")
+      await insert(3, into: spool)
+      unsafe unlink("\(directory)-balloon")
+      while !spool.takesRecords { try await Loop.sleep(for: .milliseconds(20)) }
+      say("open again with \(try await spool.read(after: 0, limit: 10).count)")
+      await insert(3, into: spool)
       await spool.close()
       return 0
     } catch {

@@ -12,6 +12,9 @@ import EventLoop
   public enum Access: Sendable, Equatable {
     /// Looks only. The file must be there.
     case readOnly
+    /// Looks only, at a file that nobody writes meanwhile and that has no log. It needs no room on the disk, not even for
+    /// the memory that the others share.
+    case unchanging
     /// Reads and writes. Where there is no file, one is made that only this user can read, with pages of so many bytes:
     /// a power of two from 512 to 65,536.
     case readWrite(pageSize: Int)
@@ -40,6 +43,7 @@ import EventLoop
     var statementTimeout: Duration?
     switch access {
     case .readOnly: flags = SQLITE_OPEN_READONLY
+    case .unchanging: flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
     case .foreign(_, let timeout):
       flags = SQLITE_OPEN_READWRITE
       statementTimeout = timeout
@@ -49,8 +53,9 @@ import EventLoop
     }
     var handle: OpaquePointer?
     // Without a mutex of its own: the type is not Sendable, so it is used by one thread at a time.
+    let name = access == .unchanging ? file.unchangingAddress : file.path
     let result = unsafe sqlite3_open_v2(
-      file.path, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE, nil)
+      name, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE, nil)
     guard let handle = unsafe handle else { throw unsafe SQLiteError(result, of: nil) }
     unsafe self.handle = handle
     self.statementTimeout = statementTimeout

@@ -8,6 +8,12 @@ struct DatabaseFile {
 
   init(_ path: String) { self.path = path.hasPrefix("/") ? path : "./\(path)" }
 
+  /// The path as an address by which SQLite takes the file for one that nobody changes.
+  var unchangingAddress: String {
+    let escapes: [Character: String] = ["%": "%25", "?": "%3f", "#": "%23"]
+    return "file:" + path.map { escapes[$0] ?? String($0) }.joined() + "?immutable=1"
+  }
+
   /// Makes an empty file that only this user can read; one that is there must be ours. SQLite gives its log and its
   /// shared memory the same mode.
   func makeWhereMissing() throws(SQLiteError) {

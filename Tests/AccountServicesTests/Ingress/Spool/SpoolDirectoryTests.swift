@@ -1,4 +1,5 @@
 import EventLoop
+import Foundation
 import Glibc
 import SQLite
 import TestSupport
@@ -18,6 +19,16 @@ import Testing
   private func size(of name: String) -> Int {
     var status = stat()
     return unsafe stat("\(rig.directory)/\(name)", &status) == 0 ? Int(status.st_size) : -1
+  }
+
+  /// The names of what was set aside.
+  private var setAside: [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: rig.directory).filter { $0.hasPrefix("damaged-") }
+    } catch {
+      Issue.record(error)
+      return []
+    }
   }
 
   @Test(.timeLimit(.minutes(2)))
@@ -54,19 +65,15 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(2)))
-  func whatIsNoSpoolIsLeftAlone() async throws {
+  func somebodyElsesDatabaseIsLeftAlone() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
-    _ = rig.files.write("spool/spool.sqlite", String(repeating: "garbage", count: 1000))
-    let refusal = try await rig.refusal()
-    #expect(refusal?.code == .damaged && refusal?.description.contains("\(rig.directory): spool.sqlite: ") == true)
-    #expect(size(of: "spool.sqlite") == 7000)
-
-    #expect(unsafe unlink(rig.directory + "/spool.sqlite") == 0)
     do {
       let other = try Database(rig.directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .zero)
       try other.execute("CREATE TABLE other (value INTEGER) STRICT")
     }
-    #expect(try await rig.refusal()?.detail == "spool.sqlite is not a spool")
+    let refusal = try await rig.refusal()
+    #expect(refusal?.code == .notASpool && refusal?.detail == "spool.sqlite is not a spool")
+    #expect(setAside.isEmpty)
   }
 
   @Test(.timeLimit(.minutes(2)))
@@ -99,7 +106,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(2)))
-  func damageIsSeenAtTheStart() async throws {
+  func damageIsSeenAtTheStartAndSetAside() async throws {
     try await rig.open { spool in
       for number in 1...50 { _ = try await spool.insert(SpoolRig.record(number, size: 3000)) }
     }
@@ -107,8 +114,53 @@ import Testing
     let noise = [UInt8](repeating: 0xff, count: 64)
     #expect(unsafe pwrite(descriptor, noise, noise.count, 4 * 16_384) == noise.count)
     close(descriptor)
-    let refusal = try await rig.refusal()
-    #expect(refusal?.code == .damaged && refusal?.detail.hasPrefix("spool.sqlite: corrupt: ") == true)
+    let damaged = size(of: "spool.sqlite")
+    try await rig.open { spool in
+      #expect(spool.depth == 0 && rig.metric("siwa_spool_set_aside") == "1")
+      _ = try await spool.insert(SpoolRig.record(51))
+      let lines = rig.log.lines.filter { $0.contains("is damaged: it was set aside") }
+      #expect(lines.count == 1 && lines.first?.contains(#""level":"error""#) == true)
+      #expect(lines.first?.contains("spool.sqlite: corrupt: ") == true)
+    }
+    let place = try #require(setAside.first)
+    #expect(setAside.count == 1 && size(of: place + "/spool.sqlite") == damaged)
+    #expect(mode(of: "spool/\(place)") == 0o700)
+    try await rig.open { spool in
+      #expect(spool.depth == 1 && rig.metric("siwa_spool_set_aside") == "1", "it is still there")
+    }
+    #expect(unsafe unlink("\(rig.directory)/\(place)/spool.sqlite") == 0 && rmdir("\(rig.directory)/\(place)") == 0)
+    try await rig.open { _ in #expect(rig.metric("siwa_spool_set_aside") == "0") }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func whatIsNoDatabaseIsSetAside() async throws {
+    #expect(unsafe mkdir(rig.directory, 0o700) == 0)
+    _ = rig.files.write("spool/spool.sqlite", String(repeating: "garbage", count: 1000))
+    try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
+    #expect(size(of: try #require(setAside.first) + "/spool.sqlite") == 7000)
+  }
+
+  /// The process was killed after it had moved the database, and before it had moved its log.
+  @Test(.timeLimit(.minutes(2)))
+  func aLogWithoutItsDatabaseFollowsIt() async throws {
+    #expect(unsafe mkdir(rig.directory, 0o700) == 0)
+    for name in ["damaged-2025-12-01T00-00-00.000Z", "damaged-2025-12-02T00-00-00.000Z"] {
+      #expect(unsafe mkdir("\(rig.directory)/\(name)", 0o700) == 0)
+      _ = rig.files.write("spool/\(name)/spool.sqlite", "a database")
+    }
+    for (log, places) in [("its log", 2), ("the log of nothing that is here", 3)] {
+      _ = rig.files.write("spool/spool.sqlite-wal", log)
+      _ = rig.files.write("spool/spool.sqlite-shm", "what nobody shares")
+      try await rig.open { spool in
+        _ = try await spool.insert(SpoolRig.record(1))
+        #expect(rig.metric("siwa_spool_set_aside") == "\(places)")
+      }
+      let newest = try #require(setAside.max())
+      #expect(size(of: newest + "/spool.sqlite-wal") == log.utf8.count)
+      #expect(unsafe unlink(rig.directory + "/spool.sqlite") == 0)
+    }
+    #expect(size(of: "damaged-2025-12-01T00-00-00.000Z/spool.sqlite-wal") == -1)
+    #expect(size(of: "damaged-2025-12-02T00-00-00.000Z/spool.sqlite-wal") == 7)
   }
 
   @Test(.timeLimit(.minutes(2)))

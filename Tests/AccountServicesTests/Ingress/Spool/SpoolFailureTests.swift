@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import SQLite
 import TestSupport
@@ -60,6 +61,70 @@ import Testing
     for round in 0..<lines.count / 3 {
       #expect(lines[3 * round].hasPrefix("refused full with "))
       #expect(lines[3 * round + 1...3 * round + 2] == ["emptied 0", "inserted again"])
+    }
+  }
+
+  /// Where the reserve is there, opening takes from it; where not, the spool waits for room, and says what it holds.
+  @Test(.timeLimit(.minutes(3)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
+  func aFullDiskIsNoReasonNotToStart() async throws {
+    let writer = RunningProgram.path(of: "durable-writer")
+    let outcome = try await RunningProgram.finish(
+      path: "/usr/bin/unshare",
+      Self.namespace + ["mount -t tmpfs -o size=24m tmpfs $0 && exec $1 start $0/spool 0", rig.files.path, writer])
+    #expect(outcome.end == .exit(0), "\(outcome)")
+    #expect(
+      outcome.output.split(separator: "\n") == [
+        "closed with 3", "opened with 3", "refused full", "left 2", "waits with 2 of 2 accounts, read 0",
+        "refused full",
+        "open again with 2", "inserted again",
+      ], "\(outcome)")
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aDiskThatRefusesTakesOverNothingUntilItTakesRecordsAgain() async throws {
+    try await rig.open { spool in
+      let log = MemoryLog()
+      let publisher = try await EventPublisher(
+        log: log, spool: spool,
+        accepted: AcceptedEvents(
+          in: rig.files.path, number: 1000, time: .seconds(3600), now: { .now }, logger: rig.log.logger()),
+        patience: .seconds(600), deadline: .seconds(600), metrics: PublicationMetrics(rig.registry),
+        logger: rig.log.logger())
+      log.unreadiness = .sample(.unavailable)
+      #expect(await publisher.check() == .replaced(cause: "the spool takes over: told to"))
+      try await execute("PRAGMA query_only = ON", on: spool)
+      await #expect(throws: SpoolError.self) { try await spool.insert(SpoolRig.record(1)) }
+      guard case .notReady(let cause) = await publisher.check() else {
+        Issue.record("ready, though nothing takes records")
+        return
+      }
+      #expect(cause.hasPrefix("told to; the spool in ") && rig.metric("siwa_spool_takes_records") == "0")
+      // Nobody has to lose a notification to find out that the disk is well again.
+      try await execute("PRAGMA query_only = OFF", on: spool)
+      try await until { spool.takesRecords }
+      #expect(await publisher.check() == .replaced(cause: "the spool takes over: told to"))
+      #expect(spool.depth == 0)
+      await publisher.close(by: .now)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func aSpoolThatCannotBeReadIsSaidOnce() async throws {
+    try await rig.open { spool in
+      _ = try await spool.insert(SpoolRig.record(1))
+      try await execute("DROP VIEW held", on: spool)
+      for _ in 0..<3 {
+        await #expect(throws: SpoolError.self) { try await spool.read(after: 0, limit: 10) }
+      }
+      #expect(rig.log.lines.count { $0.contains("the spool cannot be read") } == 1)
+      #expect(rig.metric(#"siwa_spool_failures_total{cause="read"}"#) == "3")
+      try await execute(
+        """
+        CREATE VIEW held AS
+          SELECT * FROM record WHERE NOT EXISTS (SELECT 1 FROM gone WHERE gone.sequence = record.sequence)
+        """, on: spool)
+      #expect(try await spool.read(after: 0, limit: 10).count == 1)
+      #expect(rig.log.lines.count { $0.contains("the spool can be read again") } == 1)
     }
   }
 

@@ -44,6 +44,6 @@ import Testing
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     #expect(refusal()?.code == .missing)
     _ = rig.files.write("spool/spool.sqlite", "")
-    #expect(refusal()?.code == .damaged)
+    #expect(refusal()?.code == .notASpool)
   }
 }

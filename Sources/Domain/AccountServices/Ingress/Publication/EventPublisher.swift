@@ -244,9 +244,8 @@ extension EventPublisher {
       try await log.check()
       return .ready
     } catch {
-      return spool.hasRoom
-        ? .replaced(cause: "the spool takes over: \(error.detail)")
-        : .notReady(cause: "\(error.detail); the spool is full")
+      if spool.takesRecords { return .replaced(cause: "the spool takes over: \(error.detail)") }
+      return .notReady(cause: "\(error.detail); \(spool.refusal.map { "\($0)" } ?? "the spool is full")")
     }
   }
 }

@@ -12,13 +12,19 @@ package final class Spool {
   /// How long the disk is left alone after it refused removals, and how long nothing is held before space is given back:
   /// a record that only comes and goes must not cost that too.
   private static let patience = Duration.milliseconds(500)
+  /// How often a disk that took no record is asked whether it would, so that nobody has to lose one to find out.
+  private static let probing = Duration.seconds(2)
 
   /// How many records it holds.
   package var depth: Int { content.records }
   /// How many bytes of its limit they take.
   package var bytes: Int { content.bytes }
-  /// Whether it takes another record, however large one may be.
-  package var hasRoom: Bool { content.bytes + pledged + (64 << 10) <= limit }
+  /// Whether it takes another record, however large one may be: it has room, and its disk took the last one.
+  package var takesRecords: Bool { refusal == nil && content.bytes + pledged + (64 << 10) <= limit }
+  /// Why the disk takes no records; nil where it took the last one.
+  package private(set) var refusal: SpoolError?
+  /// How many damaged files were set aside and are still there.
+  package private(set) var setAside = 0
   /// The last number that was given to a record; 0 before the first one.
   package private(set) var lastSequence: Int64
   /// The numbers of those that were found damaged. They stay, and nobody waits for them.
@@ -43,20 +49,51 @@ package final class Spool {
   private var working: Task<Void, Never>?
   private let pause = Deadline()
   private var isFailing = false
+  private var isUnreadable = false
+  /// Whether the file is open. If not, the disk was full when it was to be opened.
+  private var isOpen = true
+  /// What the file holds of each account, as long as it is not open.
+  private var held: [(key: [UInt8], count: Int)] = []
+  private let probe = Deadline()
+  private let survey = Deadline()
   /// Whether the file and its log may hold what is gone.
   private var hasRemains = true
   private var isClosed = false
 
   /// Opens the spool in `directory`, or makes it. `limit` is how many bytes it may hold.
+  ///
+  /// A damaged file is set aside, and the spool begins anew. On a disk that is so full that the file cannot be opened, the
+  /// spool refuses all records, and publishes none, until it can be: what it holds is only counted.
   package static func open(
     directory: String, limit: Int, now: @escaping @Sendable () -> Timestamp, registry: MetricsRegistry, logger: Logger
   ) async throws(SpoolError) -> Spool {
     let keeper = SpoolKeeper(directory)
-    let content = try await keeper.open()
-    let spool = Spool(directory, limit, keeper, content, now, SpoolMetrics(registry), logger)
+    let opening = try await keeper.open(at: now())
+    let spool = Spool(directory, limit, keeper, opening.content, now, SpoolMetrics(registry), logger)
     SpoolMetrics.add(spool, to: registry)
-    spool.startWorking(afterPause: true)
+    await spool.begin(opening)
     return spool
+  }
+
+  private func begin(_ opening: SpoolKeeper.Opening) async {
+    if let (place, cause) = opening.setAside {
+      logger.error(
+        "the spool's file is damaged: it was set aside with all that it holds, and another one takes its place",
+        ["spool.directory": .string(directory), "spool.setAside": .string(place), "cause": .describing(cause)])
+    }
+    if let refusal = opening.refusal {
+      (isOpen, held) = (false, opening.held)
+      metrics.failures[.full].increment()
+      note(refusal: refusal)
+      logger.error(
+        "the disk is full: the spool is not open, takes nothing and publishes nothing",
+        [
+          "spool.directory": .string(directory), "spool.records": .integer(content.records),
+          "cause": .describing(refusal),
+        ])
+    }
+    await countSetAside()
+    startWorking(afterPause: true)
   }
 
   private init(
@@ -66,6 +103,12 @@ package final class Spool {
     (self.directory, self.limit, self.keeper, self.content) = (directory, limit, keeper, content)
     (self.now, self.metrics, self.logger, lastSequence) = (now, metrics, logger, content.lastSequence)
     pause.onPass { [weak self] in self?.startWorking(afterPause: true) }
+    probe.onPass { [weak self] in
+      Task(executorPreference: Loop.executor) { await self?.probeDisk() }
+    }
+    survey.onPass { [weak self] in
+      Task(executorPreference: Loop.executor) { await self?.countSetAside() }
+    }
   }
 
   /// Puts the record behind all others, and returns its number once it would survive a power failure. Records get their
@@ -78,6 +121,10 @@ package final class Spool {
     // All of it in one piece: a task that does not prefer the loop's executor gives way before it.
     let outcome: Result<Int64, SpoolError> = await withCheckedContinuation { waiter in
       if isClosed { return waiter.resume(returning: .failure(SpoolError(.closed, directory, "it was closed"))) }
+      if !isOpen, let refusal {
+        metrics.failures[.full].increment()
+        return waiter.resume(returning: .failure(refusal))
+      }
       guard content.bytes + pledged + size <= limit else {
         metrics.failures[.full].increment()
         return waiter.resume(returning: .failure(SpoolError(.full, directory, "it holds as much as it may")))
@@ -103,6 +150,7 @@ package final class Spool {
   /// The records behind a place, oldest first, `limit` at most; from the beginning with 0. What is damaged is left out,
   /// and `takeFindings` has it.
   package func read(after sequence: Int64, limit: Int) async throws(SpoolError) -> [SpooledRecord] {
+    guard isOpen else { return [] }
     let page = try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
     for finding in page.damaged where damaged.insert(finding.sequence).inserted {
       findings.append(finding)
@@ -121,14 +169,15 @@ package final class Spool {
 
   /// How many records of each key it holds, of each value where there is no key. Reads all of it: for the start.
   package func heldKeys() async throws(SpoolError) -> [(key: [UInt8], count: Int)] {
-    try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
+    guard isOpen else { return held }
+    return try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
   }
 
   /// Finishes what was begun, and lets go of the directory. Removals that the disk refuses are given up.
   package func close() async {
     guard !isClosed else { return }
     isClosed = true
-    pause.invalidate()
+    for deadline in [pause, probe, survey] { deadline.invalidate() }
     await working?.value
     startWorking(afterPause: true)
     await working?.value
@@ -140,14 +189,62 @@ package final class Spool {
   /// How long the oldest record has been here.
   var ageOfOldest: Duration { content.oldest.map { max(now() - $0, .zero) } ?? .zero }
 
-  /// What a read came to.
+  /// What a read came to. Says when reading begins to fail, and when it works again.
   private func told<Value>(_ result: Result<Value, SpoolError>) throws(SpoolError) -> Value {
-    if case .failure = result { metrics.failures[.read].increment() }
+    let wasUnreadable = isUnreadable
+    switch result {
+    case .success:
+      isUnreadable = false
+      if wasUnreadable { logger.notice("the spool can be read again", ["spool.directory": .string(directory)]) }
+    case .failure(let failure):
+      isUnreadable = true
+      metrics.failures[.read].increment()
+      if !wasUnreadable {
+        logger.error(
+          "the spool cannot be read", ["spool.directory": .string(directory), "cause": .describing(failure)])
+      }
+    }
     return try result.get()
   }
 
+  /// Asks a disk that took no record whether it would take one, or open the file, by now.
+  private func probeDisk() async {
+    guard !isClosed, refusal != nil else { return }
+    do throws(SpoolError) {
+      if isOpen {
+        try await keeper.run { file throws(SpoolError) in try file.probe() }.get()
+        // Unless a record was refused meanwhile.
+        note(refusal: nil)
+      } else {
+        content = try await keeper.reopen()
+        (isOpen, held, lastSequence) = (true, [], max(lastSequence, content.lastSequence))
+        note(refusal: nil)
+        logger.notice(
+          "the disk has room again: the spool is open",
+          ["spool.directory": .string(directory), "spool.records": .integer(content.records)])
+        startWorking(afterPause: true)
+      }
+    } catch {
+      note(refusal: error)
+    }
+  }
+
+  /// Notes whether the disk takes records, and looks again while it does not.
+  private func note(refusal: SpoolError?) {
+    self.refusal = refusal
+    if refusal != nil, !isClosed { probe.set(.now + Self.probing) }
+  }
+
+  /// Looks how many damaged files there are, again and again while there are any.
+  private func countSetAside() async {
+    do throws(SpoolError) { setAside = try await keeper.countSetAside() } catch {
+      logger.warning("the spool's directory cannot be read", ["cause": .describing(error)])
+    }
+    if setAside > 0, !isClosed { survey.set(.now + .seconds(60)) }
+  }
+
   private func startWorking(afterPause: Bool = false) {
-    guard working == nil, !waiting.isEmpty || afterPause && shallShrink else { return }
+    guard isOpen, working == nil, !waiting.isEmpty || afterPause && shallShrink else { return }
     working = Task(executorPreference: Loop.executor) { await self.work(afterPause) }
   }
 
@@ -177,6 +274,7 @@ package final class Spool {
       refusal = await commit(SpoolFile.Changes(inserts: [], removals: group.changes.removals))
       failure = await commit(SpoolFile.Changes(inserts: group.changes.inserts, removals: []))
     }
+    if !group.inserts.isEmpty { note(refusal: failure) }
     for insert in group.inserts {
       pledged -= insert.record.size
       insert.waiter.resume(returning: failure.map { .failure($0) } ?? .success(insert.record.sequence))

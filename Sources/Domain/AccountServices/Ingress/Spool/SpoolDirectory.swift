@@ -36,7 +36,16 @@ struct SpoolDirectory: ~Copyable {
 
   deinit { close(lock) }
 
-  private static func sync(_ parent: String, _ path: String) throws(SpoolError) {
+  /// The size of a file in the spool at `path`; 0 where there is none.
+  static func size(of file: String, _ path: String) throws(SpoolError) -> Int {
+    var status = stat()
+    if unsafe stat(file, &status) == 0 { return Int(status.st_size) }
+    guard errno == ENOENT else { throw SpoolError(.unusableDirectory, path, "\(file): \(SystemError.current)") }
+    return 0
+  }
+
+  /// Makes the names in a directory survive a power failure.
+  static func sync(_ parent: String, _ path: String) throws(SpoolError) {
     let directory = unsafe open(parent, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
     guard directory >= 0 else { throw SpoolError(.unusableDirectory, path, "\(SystemError.current)") }
     defer { close(directory) }

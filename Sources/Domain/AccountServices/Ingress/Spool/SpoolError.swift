@@ -10,8 +10,10 @@ package struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
     case unusableDirectory = "unusable-directory"
     /// There is no spool in the directory.
     case missing
-    /// The file is damaged, or no spool.
+    /// The file is damaged.
     case damaged
+    /// The file is a database, but no spool.
+    case notASpool = "not-a-spool"
     /// A later version of the program wrote the file.
     case newerVersion = "newer-version"
     /// The operating system or SQLite failed.

@@ -1,5 +1,6 @@
 import AccountEvents
 import EventLoop
+import Glibc
 import SQLite
 
 /// The spool's database. Its calls block: they are made on the spool's thread.
@@ -25,7 +26,6 @@ final class SpoolFile {
   /// What it holds now.
   private(set) var content = Content()
   private let path: String
-  private let lock: SpoolDirectory
   private var reserve: SpoolReserve
   let database: Database
   private let insertion: Statement
@@ -44,16 +44,28 @@ final class SpoolFile {
   /// How many of them are deleted in one transaction, and about how many bytes, so that the database's log stays small.
   private static let sweep = (rows: 256, bytes: 1 << 20)
 
-  /// Takes the directory, and opens the database in it or makes it. What is there is checked as a whole.
+  /// Opens the database in a directory that is ours, or makes it. What is there is checked as a whole.
+  ///
+  /// On a full disk the reserve is given up for that, and taken again as soon as there is room.
   init(in directory: String) throws(SpoolError) {
     path = directory
-    lock = try SpoolDirectory(taking: directory)
+    var reserve: SpoolReserve
     do throws(SystemError) {
       reserve = try SpoolReserve("\(directory)/reserve")
     } catch {
-      throw SpoolError(.unusableDirectory, directory, "reserve: \(error)")
+      throw SpoolError(
+        [ENOSPC, EDQUOT].contains(error.code) ? .full : .unusableDirectory, directory, "reserve: \(error)")
     }
-    let database = try SpoolSchema.open(directory)
+    let database: Database
+    do throws(SpoolError) {
+      database = try SpoolSchema.open(directory)
+    } catch {
+      guard error.code == .full else { throw error }
+      reserve.giveUp()
+      database = try SpoolSchema.open(directory)
+      reserve.take()
+    }
+    self.reserve = reserve
     self.database = database
     (insertion, removal, reading, oldest) = try SpoolError.translating(directory) { () throws(SQLiteError) in
       (
@@ -99,6 +111,15 @@ final class SpoolFile {
     reserve.take()
     if reserve.isThere { return true }
     return try freeBytes() >= SpoolReserve.size
+  }
+
+  /// Tries whether a record could be written, without one.
+  func probe() throws(SpoolError) {
+    guard try hasReserve() else { throw SpoolError(.full, path, "the disk is full") }
+    try SpoolError.translating(path) { () throws(SQLiteError) in
+      // What it is already: that is a page to be written and synced.
+      try database.transaction { () throws(SQLiteError) in try database.execute("PRAGMA user_version = 2") }
+    }
   }
 
   /// Gives the reserve up, so that what was taken out can make room.
@@ -190,14 +211,7 @@ final class SpoolFile {
 
   /// How many records of each key there are; a record without one counts under its value.
   func heldKeys() throws(SpoolError) -> [(key: [UInt8], count: Int)] {
-    var keys: [(key: [UInt8], count: Int)] = []
-    try SpoolError.translating(path) { () throws(SQLiteError) in
-      try database.prepare("SELECT coalesce(key, value), count(*) FROM held GROUP BY 1").forEach {
-        row throws(SQLiteError) in
-        keys.append((key: try row.value(0), count: Int(try row.value(1, as: Int64.self))))
-      }
-    }
-    return keys
+    try SpoolError.translating(path) { () throws(SQLiteError) in try SpoolSchema.heldKeys(of: database) }
   }
 
   /// Deletes what is gone, and gives the space back where nothing is held any more: no page of the past stays, in the file

@@ -1,4 +1,6 @@
+import AccountEvents
 import EventLoop
+import SQLite
 import Synchronization
 
 /// The spool's thread, and the file that is used on it alone.
@@ -7,22 +9,85 @@ final class SpoolKeeper: Sendable {
   private let thread = BlockingThread(named: "spool")
   /// The lock is never waited for: one thread takes it.
   private let file = Mutex<SpoolFile?>(nil)
+  private let lock = Mutex<SpoolDirectory?>(nil)
 
   /// A keeper of the spool in `directory`.
   init(_ directory: String) { self.directory = directory }
 
-  /// Opens the file.
-  func open() async throws(SpoolError) -> SpoolFile.Content {
-    let result = await thread.run { [self] in
-      Result { () throws(SpoolError) in
-        try file.withLock { file throws(SpoolError) in
-          let opened = try SpoolFile(in: directory)
-          file = opened
-          return opened.content
-        }
+  /// What opening came to.
+  struct Opening: Sendable {
+    /// What the file holds.
+    var content: SpoolFile.Content
+    /// Why it is not open: the disk is full. Nil where it is.
+    var refusal: SpoolError?
+    /// What it holds of each account, where it is not open.
+    var held: [(key: [UInt8], count: Int)] = []
+    /// Where a damaged file was set aside, and what was wrong with it.
+    var setAside: (place: String, cause: SpoolError)?
+  }
+
+  /// Takes the directory, and opens the file. A damaged one is set aside, and another one takes its place; where the disk is
+  /// full, the file is only read, and `reopen` may open it later.
+  func open(at now: Timestamp) async throws(SpoolError) -> Opening {
+    try await run { [self] () throws(SpoolError) in
+      try lock.withLock { lock throws(SpoolError) in lock = try SpoolDirectory(taking: directory) }
+      do throws(SpoolError) {
+        try DamagedSpool.finish(in: directory, at: now)
+        return try openFile(at: now)
+      } catch {
+        lock.withLock { $0 = nil }
+        throw error
       }
     }
-    return try result.get()
+  }
+
+  /// Tries once more to open the file.
+  func reopen() async throws(SpoolError) -> SpoolFile.Content {
+    try await run { [self] () throws(SpoolError) in
+      guard lock.withLock({ $0 != nil }) else { throw SpoolError(.closed, directory, "it was closed") }
+      return try openDatabase()
+    }
+  }
+
+  /// How many damaged files were set aside and are still there.
+  func countSetAside() async throws(SpoolError) -> Int {
+    try await run { [directory] () throws(SpoolError) in try DamagedSpool.all(in: directory).count }
+  }
+
+  private func openFile(at now: Timestamp) throws(SpoolError) -> Opening {
+    var setAside: (place: String, cause: SpoolError)?
+    do throws(SpoolError) {
+      do throws(SpoolError) {
+        return Opening(content: try openDatabase())
+      } catch {
+        guard error.code == .damaged else { throw error }
+        setAside = (try DamagedSpool.setAside(from: directory, at: now), error)
+        return Opening(content: try openDatabase(), setAside: setAside)
+      }
+    } catch {
+      guard error.code == .full else { throw error }
+      var opening = Opening(content: SpoolFile.Content(), refusal: error, setAside: setAside)
+      guard let database = try SpoolSchema.lookWithoutRoom(into: directory) else { return opening }
+      try SpoolError.translating(directory) { () throws(SQLiteError) in
+        opening.content = try SpoolSchema.content(of: database)
+        opening.held = try SpoolSchema.heldKeys(of: database)
+      }
+      return opening
+    }
+  }
+
+  private func openDatabase() throws(SpoolError) -> SpoolFile.Content {
+    try file.withLock { file throws(SpoolError) in
+      let opened = try SpoolFile(in: directory)
+      file = opened
+      return opened.content
+    }
+  }
+
+  private func run<Value: Sendable>(
+    _ work: @escaping @Sendable () throws(SpoolError) -> Value
+  ) async throws(SpoolError) -> Value {
+    try await thread.run { Result { () throws(SpoolError) in try work() } }.get()
   }
 
   /// Runs `work` with the file, unless it was closed.
@@ -40,5 +105,10 @@ final class SpoolKeeper: Sendable {
   }
 
   /// Closes the file, and lets go of the directory. The thread ends with the keeper.
-  func close() async { await thread.run { [self] in file.withLock { $0 = nil } } }
+  func close() async {
+    await thread.run { [self] in
+      file.withLock { $0 = nil }
+      lock.withLock { $0 = nil }
+    }
+  }
 }

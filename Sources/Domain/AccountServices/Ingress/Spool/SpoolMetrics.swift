@@ -37,6 +37,12 @@ struct SpoolMetrics: Sendable {
     }
     gauge("records", "Records in the spool: answered 200, and not known to be on Kafka.") { Double($0.depth) }
     gauge("damaged_records", "Records in the spool that cannot be read, and stay there.") { Double($0.damaged.count) }
+    gauge("set_aside", "Damaged files that were set aside, each with what it may hold. Alarm on any.") {
+      Double($0.setAside)
+    }
+    gauge("takes_records", "1 while it takes records, 0 while it or its disk is full or fails. Alarm on 0.") {
+      $0.takesRecords ? 1 : 0
+    }
     gauge("bytes", "What the records in the spool take of its limit.") { Double($0.bytes) }
     gauge("oldest_age_seconds", "How long the oldest record has been in the spool; 0 where it is empty.") {
       $0.ageOfOldest / .seconds(1)

@@ -52,6 +52,34 @@ enum SpoolSchema {
     return database
   }
 
+  /// Opens the database in `directory` to read it where the disk has no room for what opening it otherwise needs. Nil where
+  /// there is none. Nobody may write to it meanwhile.
+  ///
+  /// Throws where the database has a log, without which it would not be whole.
+  static func lookWithoutRoom(into directory: String) throws(SpoolError) -> Database? {
+    let path = "\(directory)/\(SpoolDirectory.database)"
+    guard try SpoolDirectory.size(of: path, directory) > 0 else { return nil }
+    guard try SpoolDirectory.size(of: path + "-wal", directory) == 0 else {
+      throw SpoolError(.full, directory, "the disk has no room to open \(SpoolDirectory.database) and its log")
+    }
+    let (database, found) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+      let database = try Database(path, .unchanging, busyTimeout: busyTimeout)
+      return (database, try Self.version(of: database))
+    }
+    try expect(found, directory)
+    return database
+  }
+
+  /// How many records of each key are held; a record without one counts under its value.
+  static func heldKeys(of database: Database) throws(SQLiteError) -> [(key: [UInt8], count: Int)] {
+    var keys: [(key: [UInt8], count: Int)] = []
+    try database.prepare("SELECT coalesce(key, value), count(*) FROM held GROUP BY 1").forEach {
+      row throws(SQLiteError) in
+      keys.append((key: try row.value(0), count: Int(try row.value(1, as: Int64.self))))
+    }
+    return keys
+  }
+
   /// Counts what is there.
   static func content(of database: Database) throws(SQLiteError) -> SpoolFile.Content {
     func count(_ text: StaticString) throws(SQLiteError) -> (records: Int, bytes: Int, last: Int64) {
@@ -117,7 +145,7 @@ enum SpoolSchema {
         .failed, directory, "\(SpoolDirectory.database) is of version 1, until the ingress starts on it")
     }
     guard found == version else {
-      throw SpoolError(.damaged, directory, "\(SpoolDirectory.database) is not a spool")
+      throw SpoolError(.notASpool, directory, "\(SpoolDirectory.database) is not a spool")
     }
   }
 }

@@ -1,0 +1,64 @@
+import AccountEvents
+import EventLoop
+import Glibc
+
+/// Spools whose files turned out damaged. Each is set aside as it is, in a directory of its own beside the one that takes
+/// its place: nothing in it is given up, and what is accepted meanwhile has somewhere to go.
+enum DamagedSpool {
+  private static let prefix = "damaged-"
+
+  /// Sets aside the database in the spool at `path`, which nobody has open, and says where it is from then on. Whatever is
+  /// killed and whenever, database and log end up together: `finish` does what is left.
+  static func setAside(from path: String, at now: Timestamp) throws(SpoolError) -> String {
+    let time = String(now.description.map { $0 == ":" ? "-" : $0 })
+    let place = "\(path)/\(prefix)\(time)"
+    guard unsafe mkdir(place, 0o700) == 0 else { throw failure(place, path) }
+    try SpoolDirectory.sync(path, path)
+    // The database first: beside a database that is not its own, SQLite would throw the log away or take it for its own.
+    try move("", from: path, to: place)
+    try moveLog(from: path, to: place)
+    return place
+  }
+
+  /// Finishes what a run before this one began: a log without its database belongs to what was set aside last.
+  static func finish(in path: String, at now: Timestamp) throws(SpoolError) {
+    let database = "\(path)/\(SpoolDirectory.database)"
+    guard unsafe access(database, F_OK) != 0, try SpoolDirectory.size(of: database + "-wal", path) > 0 else { return }
+    let last = try all(in: path).max()
+    if let last, unsafe access("\(last)/\(SpoolDirectory.database)-wal", F_OK) != 0 {
+      return try moveLog(from: path, to: last)
+    }
+    // Somebody took the database away, and left its log.
+    _ = try setAside(from: path, at: now)
+  }
+
+  /// Where those are that were set aside and that nobody has taken away.
+  static func all(in path: String) throws(SpoolError) -> [String] {
+    guard let directory = unsafe opendir(path) else { throw failure(path, path) }
+    defer { unsafe closedir(directory) }
+    var places: [String] = []
+    while let entry = unsafe readdir(directory) {
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+        unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+      }
+      if name.hasPrefix(prefix) { places.append("\(path)/\(name)") }
+    }
+    return places
+  }
+
+  private static func moveLog(from path: String, to place: String) throws(SpoolError) {
+    try move("-wal", from: path, to: place)
+    // The memory that is shared by those who have it open: nobody has.
+    if unsafe unlink("\(path)/\(SpoolDirectory.database)-shm") != 0, errno != ENOENT { throw failure(path, path) }
+  }
+
+  private static func move(_ suffix: String, from path: String, to place: String) throws(SpoolError) {
+    let name = SpoolDirectory.database + suffix
+    if unsafe rename("\(path)/\(name)", "\(place)/\(name)") != 0, errno != ENOENT { throw failure(name, path) }
+    for directory in [place, path] { try SpoolDirectory.sync(directory, path) }
+  }
+
+  private static func failure(_ name: String, _ path: String) -> SpoolError {
+    SpoolError(.failed, path, "\(name): \(SystemError.current)")
+  }
+}
