@@ -1,0 +1,157 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import TestSupport
+import Testing
+
+/// Whatever happens, in whatever order: both databases come to the same.
+@Loop @Suite(PostgreSQLServer.isThere) struct StoreAgreementTests {
+  private nonisolated static let accounts = (1...3).map { Sample.account($0) }
+  private nonisolated static let consumers = [Sample.relay, Sample.eraser, Sample.revoker]
+
+  @Test(.timeLimit(.minutes(5)))
+  func bothDatabasesComeToTheSame() async throws {
+    try #require(Implementation.all.count == 2)
+    try await PreparedStore.with(Implementation.all[0]) { one, oneAdministration throws in
+      try await PreparedStore.with(Implementation.all[1]) { other, otherAdministration throws in
+        var history = History()
+        for round in SeededRandom.rounds(250) {
+          let comment: Comment = "SEED=\(history.random.seed), step \(round)"
+          let now = Sample.time(1000 + Int64(round))
+          switch Int.random(in: 0..<10, using: &history.random) {
+          case 0..<2:
+            let signIn = history.signIn()
+            let over = try await one.recordSignIn(signIn.account, at: signIn.time, tokens: signIn.tokens)
+            #expect(
+              try await other.recordSignIn(signIn.account, at: signIn.time, tokens: signIn.tokens) == over, comment)
+          case 2..<4:
+            let said = history.outcomes()
+            for isRehearsal in [true, false] {
+              let changed = try await changes(of: said, in: one, isRehearsal)
+              #expect(try await changes(of: said, in: other, isRehearsal) == changed, comment)
+            }
+            for store in [one, other] {
+              #expect(try await changes(of: said, in: store, true) == [[], [], [], []], comment)
+            }
+          case 4:
+            func prune(_ administration: any AccountStoreAdministration) async throws -> StorePruning {
+              try await administration.prune(
+                before: Sample.time(1000 + Int64(round) - 20), eraser: Sample.eraser, isRehearsal: false
+              ) { _ in }
+            }
+            #expect(try await prune(oneAdministration) == prune(otherAdministration), comment)
+          default:
+            let group = history.settlements()
+            let events = group.map(\.event)
+            #expect(
+              try await one.standings(of: events, for: Sample.relay)
+                == other.standings(of: events, for: Sample.relay), comment)
+            #expect(try await one.settle(group, at: now) == other.settle(group, at: now), comment)
+          }
+          try #require(try await state(of: one) == state(of: other), comment)
+        }
+        #expect(try await oneAdministration.verify { _ in } == otherAdministration.verify { _ in })
+      }
+    }
+  }
+
+  private struct State: Equatable {
+    let mail: [RelayKnowledge]
+    var tokens: [Set<StoredToken>] = []
+    var revocations: [[OwnRevocation]] = []
+  }
+
+  private func state(of store: any AccountStore) async throws -> State {
+    var state = State(mail: try await store.relayStates(of: Self.accounts))
+    for account in Self.accounts {
+      state.tokens.append(Set(try await store.tokens(of: account)))
+      state.revocations.append(try await store.ownRevocations(of: account))
+    }
+    return state
+  }
+
+  /// Whose erasures, fences, mail and tokens are changed, by the accounts' places.
+  private func changes(
+    of said: [History.Said], in store: any AccountStore, _ isRehearsal: Bool
+  ) async throws -> [[Int]] {
+    let hashes = Self.accounts.map { store.hash(of: $0) }
+    let outcomes = said.map {
+      RecordedOutcome(
+        account: hashes[$0.account], consumer: Sample.relay, event: Sample.valid(EventID("said")), at: $0.time,
+        ending: $0.ending)
+    }
+    let changed = try await store.reconcile(with: outcomes, isRehearsal: isRehearsal)
+    return [changed.erased, changed.fenced, changed.mail, changed.tokens].map { some in
+      hashes.indices.filter { some.contains(hashes[$0]) }
+    }
+  }
+
+  /// What happens, drawn from few accounts, moments, weights and apps, so that all of it meets.
+  private struct History {
+    struct Said {
+      let account: Int
+      let time: Timestamp
+      let ending: RecordedOutcome.Ending
+    }
+
+    var random = SeededRandom()
+    private var number = 0
+    private let apps = ["com.example.one", "com.example.two"].map { Sample.valid(ClientID($0)) }
+
+    private mutating func pick<Value>(_ values: [Value]) -> Value {
+      values[Int.random(in: values.indices, using: &random)]
+    }
+    private mutating func isSo() -> Bool { Bool.random(using: &random) }
+    private mutating func moment() -> Int64 { Int64.random(in: 1...30, using: &random) }
+
+    mutating func signIn() -> (account: Account, time: Timestamp, tokens: [NewToken]) {
+      let seconds = moment()
+      let tokens = (0..<Int.random(in: 0...2, using: &random)).map { place in
+        NewToken(
+          kind: pick(NewToken.Kind.allCases), client: pick(apps),
+          value: Sample.valid(SecretToken("token-\(seconds)-\(place)")))
+      }
+      return (pick(StoreAgreementTests.accounts), Sample.time(seconds), tokens)
+    }
+
+    mutating func outcomes() -> [Said] {
+      (0..<Int.random(in: 1...4, using: &random)).map { _ in
+        let endings: [RecordedOutcome.Ending] = [
+          .erased(isFinal: isSo()), .mailForgotten(isFinal: isSo()), .mailChanged, .tokensEnded,
+        ]
+        return Said(account: Int.random(in: 0..<3, using: &random), time: Sample.time(moment()), ending: pick(endings))
+      }
+    }
+
+    mutating func settlements() -> [Settlement] {
+      (0..<Int.random(in: 1...6, using: &random)).map { _ in
+        // Now and then one that was there before.
+        if number < 5 || Int.random(in: 0..<6, using: &random) > 0 { number += 1 }
+        let (severity, seconds) = (Int.random(in: 0...2, using: &random), moment())
+        let event = EventReference(
+          id: Sample.valid(EventID("event-\(number)")), account: pick(StoreAgreementTests.accounts),
+          occurredAt: Sample.time(seconds),
+          origin: EventOrigin(topic: "apple.account-events.v1", partition: 0, offset: Int64(number)),
+          weight: EventWeight(
+            severity: severity, tie: Int.random(in: 0...1, using: &random),
+            covers: Int.random(in: 0...severity, using: &random)),
+          yieldsTo: pick([[], [.signIn], [.erasure], [.signIn, .erasure]]))
+        if Int.random(in: 0..<8, using: &random) == 0 {
+          return Settlement(ofVoid: event, by: pick(StoreAgreementTests.consumers))
+        }
+        let changes = (0..<Int.random(in: 0...2, using: &random)).map { _ in change(at: seconds) }
+        return Settlement(
+          of: event, by: pick(StoreAgreementTests.consumers), outcome: "done", changes: changes, announcements: [])
+      }
+    }
+
+    private mutating func change(at seconds: Int64) -> StoreChange {
+      pick([
+        .setRelay(isSo() ? Sample.enabled(seconds) : Sample.disabled(seconds)), .removeRelay,
+        .endTokens(issuedUpTo: Sample.time(seconds), of: isSo() ? nil : [pick(apps)]),
+        .noteOwnRevocation(of: pick(apps), isProven: isSo()), .eraseAccount(isFinal: isSo()),
+        .eraseAccount(isFinal: isSo()), .fenceAccount(isFinal: isSo()),
+      ])
+    }
+  }
+}
