@@ -306,12 +306,77 @@ import Testing
 
       // Whatever is said of targets that the policy does not name any more, what is settled is over.
       _ = try await store.settle([events[0].settled(by: Sample.eraser)], at: now)
-      #expect(try await store.discardErasure(of: events[1].id, at: now) == 2)
-      #expect(try await store.discardErasure(of: events[1].id, at: now) == 0)
+      func discard(_ target: String?, _ note: String) async throws -> Int {
+        try await store.discardErasure(of: events[1].id, target: target, note: note, at: now)
+      }
+      #expect(try await discard("search", "nobody") == 0, "what is erased stays so")
+      #expect(try await discard("mails", "bob: gone with its server") == 1)
+      #expect(try await open() == [all[2]])
+      #expect(try await discard(nil, "bob") == 1)
+      #expect(try await discard(nil, "bob") == 0)
       #expect(try await open() == [])
       #expect(try await store.incompleteErasures(by: Sample.eraser) == 0)
-      let states = try await store.erasureSteps(of: events[1].id).map { "\($0.target) \($0.state)" }
-      #expect(Set(states) == ["mails discarded", "orders discarded", "search erased"])
+      let states = try await store.erasureSteps(of: events[1].id).map { "\($0.target) \($0.state) \($0.detail)" }
+      #expect(
+        Set(states) == ["mails discarded bob: gone with its server", "orders discarded bob", "search erased "])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func whatATargetIsAtWorkOnIsWaitedForAndHasNotFailed(_ implementation: Implementation) async throws {
+    func step(_ target: String, _ state: ErasureStep.State, _ detail: String) -> ErasureStep {
+      ErasureStep(target: target, state: state, before: nil, affected: nil, after: nil, detail: detail, time: now)
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      let event = Sample.event("a", at: 1)
+      try await store.record(step("mails", .begun, ErasureStep.inProgress), of: event)
+      // Another target had failed before.
+      _ = try await store.countAttempt(
+        FailedAttempt(at: event, by: Sample.eraser, cause: "targets-incomplete", time: now))
+      #expect(try await store.erasuresInProgress(by: Sample.eraser) == 1)
+      #expect(try await store.incompleteErasures(by: Sample.eraser) == 0)
+      #expect(try await store.openErasures(by: Sample.eraser, after: nil, limit: 9).map(\.cause) == ["in-progress"])
+      try await store.record(step("mails", .failed, "not-now"), of: event)
+      #expect(try await store.erasuresInProgress(by: Sample.eraser) == 0)
+      #expect(try await store.incompleteErasures(by: Sample.eraser) == 1)
+      try await store.record(step("mails", .begun, ErasureStep.inProgress), of: event)
+      _ = try await store.settle([event.settled(by: Sample.eraser)], at: now)
+      #expect(try await store.erasuresInProgress(by: Sample.eraser) == 0)
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func whatWasRetainedIsDueFromItsDayOnUntilItIsClosed(_ implementation: Implementation) async throws {
+    // 2027-01-15
+    let today = try #require(Timestamp(milliseconds: 1_800_000_000_000))
+    func retained(_ detail: String) -> ErasureStep {
+      ErasureStep(
+        target: "invoices", state: .retained, before: nil, affected: nil, after: nil, detail: detail, time: now)
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      func due(_ number: Int? = nil, after place: OpenErasure.Place? = nil, limit: Int = 9) async throws -> [String] {
+        let account = number.map { store.hash(of: Sample.account($0)) }
+        return try await store.dueErasures(until: today, of: account, after: place, limit: limit).map {
+          "\($0.place.event) \($0.place.target) \($0.account == store.hash(of: Sample.account(1)) ? "1" : "-") \($0.detail)"
+        }
+      }
+      let events = (0..<3).map { Sample.event("event-\($0)", of: Sample.account($0), at: 1) }
+      for (event, day) in zip(events, ["2027-01-15", "2026-12-31", "2027-01-16"]) {
+        try await store.record(retained("§ 147 AO, until \(day)"), of: event)
+      }
+      let all = ["event-0 invoices - § 147 AO, until 2027-01-15", "event-1 invoices 1 § 147 AO, until 2026-12-31"]
+      #expect(try await due() == all)
+      #expect(try await due(limit: 1) == [all[0]])
+      #expect(try await due(after: OpenErasure.Place(event: events[0].id, target: "invoices")) == [all[1]])
+      #expect(try await due(1) == [all[1]])
+      #expect(try await due(2) == [], "its day has not come")
+      func close(_ number: Int, _ target: String?) async throws -> Int {
+        try await store.discardErasure(of: events[number].id, target: target, note: "bob: shredded", at: today)
+      }
+      #expect(try await close(0, nil) == 0, "a retention is closed by its name")
+      #expect(try await close(2, "invoices") == 0)
+      #expect(try await close(0, "invoices") == 1)
+      #expect(try await due() == [all[1]])
     }
   }
 

@@ -9,6 +9,7 @@ package final class WatchedStore: AccountStore {
     case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
     case ownRevocations, check, firstAttempt, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
+    case erasuresInProgress, dueErasures
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -122,9 +123,25 @@ package final class WatchedStore: AccountStore {
     }
   }
 
-  package func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
+  package func erasuresInProgress(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
+    try await watch(.erasuresInProgress) { () throws(AccountStoreError) in
+      try await store.erasuresInProgress(by: consumer)
+    }
+  }
+
+  package func discardErasure(
+    of event: EventID, target: String?, note: String, at time: Timestamp
+  ) async throws(AccountStoreError) -> Int {
     try await watch(.discardErasure) { () throws(AccountStoreError) in
-      try await store.discardErasure(of: event, at: time)
+      try await store.discardErasure(of: event, target: target, note: note, at: time)
+    }
+  }
+
+  package func dueErasures(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [RetainedStep] {
+    try await watch(.dueErasures) { () throws(AccountStoreError) in
+      try await store.dueErasures(until: time, of: account, after: place, limit: limit)
     }
   }
 

@@ -85,9 +85,22 @@ package protocol AccountStore: AnyObject, Sendable {
   /// How many events there are of which an attempt at erasing has failed, and something is left.
   func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int
 
-  /// Somebody has decided that nothing more is to be erased for the event: its open steps are closed, as `discarded`.
-  /// Returns how many there were.
-  func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int
+  /// How many events there are for which a target has said that it is at work, and that nothing has failed.
+  func erasuresInProgress(by consumer: ConsumerName) async throws(AccountStoreError) -> Int
+
+  /// Closes steps of the event's erasure as `discarded`: an operator has decided that nothing more is to be erased there.
+  /// `note` takes the place of their detail. Returns the number of steps closed.
+  ///
+  /// Of a named target also a retention is closed whose day has come; without a name all open steps are.
+  func discardErasure(
+    of event: EventID, target: String?, note: String, at time: Timestamp
+  ) async throws(AccountStoreError) -> Int
+
+  /// The steps retained until the day of `time` or an earlier one, by event and target: at most `limit`, from behind
+  /// `place` on; nil is the beginning. Of one account, or of all where `account` is nil.
+  func dueErasures(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [RetainedStep]
 
   // MARK: After a restore
 

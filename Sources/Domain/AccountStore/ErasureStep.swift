@@ -16,6 +16,9 @@ package struct ErasureStep: Sendable, Hashable {
     case discarded
   }
 
+  /// The detail of a step that was begun and that the target is at work on: it is waited for, and nothing has failed.
+  package static let inProgress = "in-progress"
+
   /// The target's name, as the operator declared it.
   package let target: String
   /// How far it is.

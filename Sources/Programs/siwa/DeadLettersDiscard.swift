@@ -43,7 +43,8 @@ struct DeadLettersDiscard: Command {
       if access.consumer == .dataEraser {
         let exit = await access.withStore { store throws(AccountStoreError) in
           for event in chosen.compactMap({ $0["ce_id"] }).compactMap({ EventID($0) }) {
-            _ = try await store.discardErasure(of: event, at: .now)
+            _ = try await store.discardErasure(
+              of: event, target: nil, note: "discarded by \(person): \(reason)", at: .now)
           }
           return .success
         }

@@ -70,7 +70,8 @@ import Testing
     rig.process.cluster.committed = [:]
     let again = try await EraserRig(after: rig)
     try await until { again.deadLetters().count == 2 }
-    #expect(try await again.process.store.discardErasure(of: deletion.id, at: ProcessorRig.now) == 1)
+    #expect(try await again.process.store.discardErasure(
+      of: deletion.id, target: nil, note: "bob", at: ProcessorRig.now) == 1)
     #expect(try await again.open() == [])
     #expect(await again.incomplete() == "0")
     await again.process.drain()

@@ -32,10 +32,28 @@ extension PostgreSQLAccountStore {
     }
   }
 
-  /// Closes what is open of an erasure.
-  func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
+  /// How many erasures a target is at work on.
+  func erasuresInProgress(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
+    try await database.read { connection in
+      try await PostgreSQLErasures.countInProgress(by: consumer, with: connection)
+    }
+  }
+
+  /// Closes steps of an erasure.
+  func discardErasure(
+    of event: EventID, target: String?, note: String, at time: Timestamp
+  ) async throws(AccountStoreError) -> Int {
     try await database.write { connection in
-      try await PostgreSQLErasures.discard(event, at: time, with: connection)
+      try await PostgreSQLErasures.discard(event, target: target, note: note, at: time, with: connection)
+    }
+  }
+
+  /// The steps retained until that time.
+  func dueErasures(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [RetainedStep] {
+    try await database.read { connection in
+      try await PostgreSQLErasures.due(until: time, of: account, after: place, limit: limit, with: connection)
     }
   }
 }

@@ -65,20 +65,57 @@ enum PostgreSQLErasures {
       """
       SELECT count(DISTINCT step.event_id) FROM siwa.erasure_step AS step
       WHERE step.state IN ('begun', 'failed')
-        AND (step.state = 'failed'
-          OR EXISTS (SELECT FROM siwa.attempt WHERE consumer = $1 AND attempt.event_id = step.event_id))
+        AND (step.state = 'failed' OR step.detail <> 'in-progress'
+          AND EXISTS (SELECT FROM siwa.attempt WHERE consumer = $1 AND attempt.event_id = step.event_id))
         AND NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = step.event_id)
       """, consumer.text
     ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
     return Int(clamping: count ?? 0)
   }
 
-  /// Closes what is open of the event.
-  static func discard(_ event: EventID, at time: Timestamp, with connection: Connection) async throws -> Int {
+  /// How many events a target is at work on.
+  static func countInProgress(by consumer: ConsumerName, with connection: Connection) async throws -> Int {
+    let count = try await connection.first(
+      """
+      SELECT count(DISTINCT step.event_id) FROM siwa.erasure_step AS step
+      WHERE step.state IN ('begun', 'failed') AND step.state = 'begun' AND step.detail = 'in-progress'
+        AND NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = step.event_id)
+      """, consumer.text
+    ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
+    return Int(clamping: count ?? 0)
+  }
+
+  /// Closes steps of the event.
+  static func discard(
+    _ event: EventID, target: String?, note: String, at time: Timestamp, with connection: Connection
+  ) async throws -> Int {
     try await connection.execute(
       """
-      UPDATE siwa.erasure_step SET state = 'discarded', at = $2 WHERE event_id = $1 AND state IN ('begun', 'failed')
-      """, event.text, time.milliseconds)
+      UPDATE siwa.erasure_step SET state = 'discarded', detail = $3, at = $4
+      WHERE event_id = $1 AND ($2 = '' OR target = $2)
+        AND (state IN ('begun', 'failed') OR ($2 <> '' AND state = 'retained' AND right(detail, 10) <= $5))
+      """, event.text, target ?? "", note, time.milliseconds, time.day)
+  }
+
+  /// The steps retained until that time or an earlier one, from behind a place on.
+  static func due(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int,
+    with connection: Connection
+  ) async throws -> [RetainedStep] {
+    try await connection.query(
+      """
+      SELECT event_id, target, hash, detail, at FROM siwa.erasure_step
+      WHERE state = 'retained' AND right(detail, 10) <= $1 AND (octet_length($2) = 0 OR hash = $2)
+        AND (event_id, target) > ($3, $4)
+      ORDER BY event_id, target LIMIT $5
+      """, time.day, account?.bytes ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit),
+      limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in
+      guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
+      return RetainedStep(
+        OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), detail: try row.value(3),
+        time: try row.time(4))
+    }
   }
 }
 

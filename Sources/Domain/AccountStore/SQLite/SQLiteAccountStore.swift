@@ -125,9 +125,27 @@ package final class SQLiteAccountStore: AccountStore {
     try await keeper.run { file throws(AccountStoreError) in try file.incompleteErasures(by: consumer) }
   }
 
-  /// Closes what is open of an erasure.
-  package func discardErasure(of event: EventID, at time: Timestamp) async throws(AccountStoreError) -> Int {
-    try await keeper.run { file throws(AccountStoreError) in try file.discardErasure(of: event, at: time) }
+  /// How many erasures a target is at work on.
+  package func erasuresInProgress(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
+    try await keeper.run { file throws(AccountStoreError) in try file.erasuresInProgress(by: consumer) }
+  }
+
+  /// Closes steps of an erasure.
+  package func discardErasure(
+    of event: EventID, target: String?, note: String, at time: Timestamp
+  ) async throws(AccountStoreError) -> Int {
+    try await keeper.run { file throws(AccountStoreError) in
+      try file.discardErasure(of: event, target: target, note: note, at: time)
+    }
+  }
+
+  /// The steps retained until that time.
+  package func dueErasures(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+  ) async throws(AccountStoreError) -> [RetainedStep] {
+    try await keeper.run { file throws(AccountStoreError) in
+      try file.dueErasures(until: time, of: account, after: place, limit: limit)
+    }
   }
 
   /// Whether an outcome is of this store.

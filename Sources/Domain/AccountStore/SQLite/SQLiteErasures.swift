@@ -7,7 +7,9 @@ final class SQLiteErasures {
   private let reading: Statement
   private let openReading: Statement
   private let incompleteCount: Statement
+  private let progressCount: Statement
   private let discarding: Statement
+  private let dueReading: Statement
 
   init(_ database: Database) throws(SQLiteError) {
     // What replaces an older row is the latest again.
@@ -32,12 +34,28 @@ final class SQLiteErasures {
       """
       SELECT count(DISTINCT step.event_id) FROM erasure_step AS step
       WHERE step.state IN ('begun', 'failed')
-        AND (step.state = 'failed' OR EXISTS (SELECT 1 FROM attempt WHERE consumer = ?1 AND event_id = step.event_id))
+        AND (step.state = 'failed' OR step.detail <> 'in-progress'
+          AND EXISTS (SELECT 1 FROM attempt WHERE consumer = ?1 AND event_id = step.event_id))
+        AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
+      """)
+    progressCount = try database.prepare(
+      """
+      SELECT count(DISTINCT step.event_id) FROM erasure_step AS step
+      WHERE step.state IN ('begun', 'failed') AND step.state = 'begun' AND step.detail = 'in-progress'
         AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
       """)
     discarding = try database.prepare(
       """
-      UPDATE erasure_step SET state = 'discarded', at = ?2 WHERE event_id = ?1 AND state IN ('begun', 'failed')
+      UPDATE erasure_step SET state = 'discarded', detail = ?3, at = ?4
+      WHERE event_id = ?1 AND (?2 = '' OR target = ?2)
+        AND (state IN ('begun', 'failed') OR (?2 <> '' AND state = 'retained' AND substr(detail, -10) <= ?5))
+      """)
+    dueReading = try database.prepare(
+      """
+      SELECT event_id, target, hash, detail, at FROM erasure_step
+      WHERE state = 'retained' AND substr(detail, -10) <= ?1 AND (coalesce(length(?2), 0) = 0 OR hash = ?2)
+        AND (event_id, target) > (?3, ?4)
+      ORDER BY event_id, target LIMIT ?5
       """)
   }
 
@@ -86,9 +104,36 @@ final class SQLiteErasures {
     return Int(clamping: count ?? 0)
   }
 
-  /// Closes what is open of the event.
-  func discard(_ event: EventID, at time: Timestamp, in database: Database) throws(SQLiteError) -> Int {
-    try discarding.run(event.text, time.milliseconds)
+  /// How many events a target is at work on.
+  func countInProgress(by consumer: ConsumerName) throws(SQLiteError) -> Int {
+    let count: Int64? = try progressCount.first(consumer.text) { row throws(SQLiteError) in try row.value(0) }
+    return Int(clamping: count ?? 0)
+  }
+
+  /// Closes steps of the event.
+  func discard(
+    _ event: EventID, target: String?, note: String, at time: Timestamp, in database: Database
+  ) throws(SQLiteError) -> Int {
+    try discarding.run(event.text, target ?? "", note, time.milliseconds, time.day)
     return database.changes
+  }
+
+  /// The steps retained until that time or an earlier one, from behind a place on.
+  func due(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+  ) throws(SQLiteError) -> [RetainedStep] {
+    var due: [RetainedStep] = []
+    try dueReading.forEach(
+      time.day, account?.bytes ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit)
+    ) { row throws(SQLiteError) in
+      guard let event = EventID(try row.value(0)), let account = AccountHash(try row.value(2, as: [UInt8].self)) else {
+        throw .malformed("a step of an erasure")
+      }
+      due.append(
+        RetainedStep(
+          OpenErasure.Place(event: event, target: try row.value(1)), account: account, detail: try row.value(3),
+          time: try row.time(4)))
+    }
+    return due
   }
 }

@@ -258,12 +258,28 @@ final class SQLiteStoreFile {
     try AccountStoreError.translating { () throws(SQLiteError) in try erasures.countOfIncomplete(by: consumer) }
   }
 
-  /// Closes what is open of an erasure.
-  func discardErasure(of event: EventID, at time: Timestamp) throws(AccountStoreError) -> Int {
+  /// How many erasures a target is at work on.
+  func erasuresInProgress(by consumer: ConsumerName) throws(AccountStoreError) -> Int {
+    try AccountStoreError.translating { () throws(SQLiteError) in try erasures.countInProgress(by: consumer) }
+  }
+
+  /// Closes steps of an erasure.
+  func discardErasure(
+    of event: EventID, target: String?, note: String, at time: Timestamp
+  ) throws(AccountStoreError) -> Int {
     try write { () throws(AccountStoreError) in
       try AccountStoreError.translating { () throws(SQLiteError) in
-        try erasures.discard(event, at: time, in: database)
+        try erasures.discard(event, target: target, note: note, at: time, in: database)
       }
+    }
+  }
+
+  /// The steps retained until that time.
+  func dueErasures(
+    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+  ) throws(AccountStoreError) -> [RetainedStep] {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try erasures.due(until: time, of: account, after: place, limit: limit)
     }
   }
 
