@@ -35,6 +35,8 @@ package final class ProcessorRig {
     package let logger: Logger
     /// The time by the clock that the test moves.
     package let now: @Sendable () -> Timestamp
+    /// The same clock, as deadlines go by it.
+    package let clock: @Loop () -> MonotonicTime
   }
 
   /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.
@@ -59,7 +61,9 @@ package final class ProcessorRig {
     if let other { alarm.advance(by: other.alarm.now - begin) }
     let now = { @Sendable in Loop.assumeIsolated { Self.now + (alarm.now - begin) } }
     let logger = captured.logger()
-    consumer = try makeConsumer(Surroundings(store: store, registry: registry, logger: logger, now: now))
+    consumer = try makeConsumer(
+      Surroundings(store: store, registry: registry, logger: logger, now: now, clock: { alarm.now })
+    )
     processor = EventProcessor(
       consumer, store: store, log: log, bounds: bounds, agenda: Agenda(alarm), random: random, now: now,
       registry: registry, logger: logger)

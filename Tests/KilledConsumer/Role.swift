@@ -114,7 +114,7 @@ enum Role: String {
       name: "newsletter", url: url, secret: secret, deadline: .seconds(120), client: client, now: { .now })
     let erasures = Erasures(
       [("shop", SteppingTarget(shop, steps)), ("newsletter", SteppingTarget(newsletter, steps))], store: store,
-      registry: registry, logger: logger, now: { Self.now })
+      concurrency: 8, registry: registry, logger: logger, now: { Self.now }, clock: { .now }, random: { 1 })
     let policy = ErasureSettings.Policy(
       consentRevoked: ["shop"], accountDelete: ["shop", "newsletter", ErasureSettings.accountStore])
     return DataEraser(
@@ -138,7 +138,7 @@ final class SteppingTarget: ErasureTarget {
 
   init(_ target: any ErasureTarget, _ steps: Steps) { (self.target, self.steps) = (target, steps) }
 
-  func count(_ account: Account) async throws(ErasureFailure) -> Int? { try await target.count(account) }
+  func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int? { try await target.count(order) }
 
   func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
     steps.step()

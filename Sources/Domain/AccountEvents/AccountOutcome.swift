@@ -12,7 +12,8 @@ public struct AccountOutcome: Sendable, Hashable {
     case noToken = "no-token"
     /// Whoever holds sessions of the account's is to end them.
     case sessionsEnded = "sessions-ended"
-    /// The targets that the operator's policy names are erased or retained, all of them.
+    /// The targets that the operator's policy names for the cause are erased or retained, all of them. After a withdrawn
+    /// consent that may be a part of what is held: `targets` says which, and only a deletion erases the account.
     case accountErased = "account-erased"
     /// Mail to the account may be sent now, or may not any more.
     case relayChanged = "relay-changed"
@@ -42,7 +43,7 @@ public struct AccountOutcome: Sendable, Hashable {
   public struct Target: Sendable, Hashable {
     /// The target as the operator named it.
     public let name: String
-    /// `erased` or `retained`.
+    /// `erased`, `retained`, or `discarded` where an operator has decided that nothing more is to be erased there.
     public let state: String
     /// How many rows or records there were, how many were erased, and how many were found afterwards; nil where the
     /// target cannot count.

@@ -2,7 +2,8 @@
 public struct KafkaRecord: Sendable, Hashable {
   /// The topic's name.
   public var topic: String
-  /// The partition; nil lets the key decide, as every other client of Kafka would.
+  /// The partition; nil lets the key decide (murmur2), as Java's clients do. Clients on librdkafka and Sarama choose other
+  /// partitions unless they are told otherwise.
   public var partition: Int32?
   /// What keeps the records of one thing in order, and together where the topic is compacted.
   public var key: [UInt8]?

@@ -68,12 +68,12 @@ struct Execution: Sendable {
     self.parameters = parameters
   }
 
-  /// A statement that somebody else wrote. The server finds out which parameters it has and of which types: values that
-  /// it does not ask for, or that are no texts, it refuses.
-  init(unescaped sql: String, _ values: [String]) {
+  /// A statement that somebody else wrote. The server finds out the types that are not declared, and refuses a statement
+  /// that has another number of parameters.
+  init(unescaped sql: String, _ values: [ForeignValue]) {
     var parameters = Parameters()
-    for value in values { parameters.append(value) }
-    statement = Statement(text: .foreign(sql), types: [])
+    for value in values { value.bind(to: &parameters) }
+    statement = Statement(text: .foreign(sql), types: values.map(\.type))
     self.parameters = parameters
   }
 }

@@ -130,16 +130,16 @@ public final class Connection {
     return try await perform(batch.executions, isNumbered: true, row: body)
   }
 
-  /// Executes a statement that an operator wrote, and returns how many rows it has concerned. Its values are texts, bound
-  /// to `$1`, `$2`…, of which it must have exactly as many; to another type it has to cast them (`$1::text::uuid`).
+  /// Executes a statement that an operator wrote, and returns how many rows it has concerned. Its values are bound to
+  /// `$1`, `$2`…; to another type than theirs it has to cast them (`$1::text::uuid`).
   @discardableResult
-  public func execute(unescaped sql: String, _ values: [String]) async throws(PostgreSQLError) -> Int {
+  public func execute(unescaped sql: String, _ values: [ForeignValue]) async throws(PostgreSQLError) -> Int {
     try await perform([Execution(unescaped: sql, values)]) { _, _ throws(PostgreSQLError) in }[0]
   }
 
   /// Executes a statement that an operator wrote to its end, and returns what `body` makes of the first row.
   public func first<Element>(
-    unescaped sql: String, _ values: [String], row body: (borrowing Row) throws(PostgreSQLError) -> Element
+    unescaped sql: String, _ values: [ForeignValue], row body: (borrowing Row) throws(PostgreSQLError) -> Element
   ) async throws(PostgreSQLError) -> Element? {
     var first: Element?
     _ = try await perform([Execution(unescaped: sql, values)]) { _, row throws(PostgreSQLError) in

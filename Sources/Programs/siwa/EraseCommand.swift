@@ -69,7 +69,10 @@ struct EraseCommand: Command {
       let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value.configuration(of: "siwa")
       let targets = try Erasures.makeTargets(
         settings.targets, kafka: kafka, logger: Logger(level: .error, format: .text))
-      return await say(Account(team: team, subject: subject), plan, targets)
+      guard let event = EventID("dry-run") else { preconditionFailure("the id is well-formed") }
+      let order = ErasureOrder(
+        account: Account(team: team, subject: subject), event: event, reason: cause.rawValue, occurredAt: .now)
+      return await say(order, plan, targets)
     } catch let faults as ConfigurationError {
       Terminal.complain("\(faults)")
       return .misuse
@@ -81,7 +84,7 @@ struct EraseCommand: Command {
 
   /// A line for each target, in their order.
   @Loop
-  private func say(_ account: Account, _ plan: [String], _ targets: [Erasures.NamedTarget]) async -> ExitCode {
+  private func say(_ order: ErasureOrder, _ plan: [String], _ targets: [Erasures.NamedTarget]) async -> ExitCode {
     var exit = ExitCode.success
     for (name, target) in targets {
       guard plan.contains(name) else {
@@ -93,7 +96,7 @@ struct EraseCommand: Command {
         continue
       }
       do throws(ErasureFailure) {
-        let count = try await target.count(account)
+        let count = try await target.count(order)
         let cascades = (target as? SQLiteTarget)?.foreignKeys ?? false ? ", and what its foreign keys cascade to" : ""
         let found = count.map { "\($0) found, would be erased" } ?? "cannot count, would be told to erase"
         Terminal.say("\(name): \(found)\(cascades)")

@@ -46,6 +46,129 @@ import Testing
     #expect(rig.process.committed() == 61)
   }
 
+  @Test func aTargetThatNeverAnswersHoldsUpNobodyElse() async throws {
+    let rig = try await EraserRig()
+    rig.shop.isSilent = true
+    // Two of eight workers are a target's share while it is slow.
+    for number in 1...2 { try await rig.process.send(.sample(number, of: "gone-\(number)", .accountDelete)) }
+    try await until { rig.shop.unansweredCount == 2 }
+    try await rig.process.advance(by: .seconds(2))
+    for number in 3...20 { try await rig.process.send(.sample(number, of: "gone-\(number)", .accountDelete)) }
+    try await until { rig.search.orders.count == 18 }
+    try await until { rig.retrying("targets-paused") == "18" }
+    #expect(rig.shop.unansweredCount == 2, "nobody else waits for its answer")
+    try await rig.process.send(.sample(21, of: "other", .consentRevoked))
+    try await rig.untilSaid(1)
+    #expect(await rig.incomplete() == "18", "who waits for it is seen")
+    #expect(try await rig.open().contains("event-10 shop failed paused"))
+
+    // Its deadlines pass, again and again.
+    try await until {
+      rig.shop.timeOut()
+      try await rig.process.advance(by: .seconds(1))
+      return rig.process.metric("siwa_erasure_target_paused{target=\"shop\"}") == "1"
+    }
+    #expect(rig.process.captured.lines.contains { $0.contains("an erasure target is paused") })
+    rig.shop.timeOut()
+    try await until {
+      try await rig.process.advance(by: .seconds(60))
+      return rig.shop.unansweredCount > 0
+    }
+    let counted = rig.process.store.counts[.countAttempt] ?? 0
+    for number in 22...40 { try await rig.process.send(.sample(number, of: "late-\(number)", .accountDelete)) }
+    try await until { rig.retrying("targets-paused") == "38" }
+    #expect(rig.shop.unansweredCount == 1, "it is asked for a trial")
+    #expect(rig.process.store.counts[.countAttempt] ?? 0 == counted, "who was not asked has not failed")
+    try await rig.process.send(.sample(41, of: "another", .consentRevoked))
+    try await rig.untilSaid(2)
+
+    // It answers again.
+    rig.shop.isSilent = false
+    rig.shop.timeOut()
+    try await until {
+      try await rig.process.advance(by: .seconds(60))
+      return try rig.said().count == 41
+    }
+    #expect(rig.process.metric("siwa_erasure_target_paused{target=\"shop\"}") == "0")
+    #expect(await rig.incomplete() == "0")
+    #expect(try await rig.open() == [])
+    await rig.process.drain()
+  }
+
+  @Test func aServiceThatWorksAtNightIsWaitedForWithoutAnAlarm() async throws {
+    let rig = try await EraserRig()
+    (rig.shop.isAtWork, rig.shop.retryAfter) = (true, .seconds(1800))
+    try await rig.process.send(.sample(1, .accountDelete))
+    try await until { rig.retrying("targets-in-progress") == "1" }
+    try await rig.process.advance(by: .seconds(1799))
+    #expect(rig.shop.orders.count == 1, "not before it wants to")
+    for number in 2...21 {
+      try await rig.process.advance(by: .seconds(1800))
+      try await until { rig.shop.orders.count == number && rig.retrying("targets-in-progress") == "1" }
+    }
+    #expect(await rig.inProgress() == "1")
+    #expect(await rig.incomplete() == "0")
+    #expect(try await rig.open() == ["event-1 shop begun in-progress"])
+    #expect(rig.process.store.counts[.countAttempt] == nil, "nothing has failed")
+    #expect(rig.process.metric("siwa_erasure_target_failures_total{target=\"shop\",cause=\"not-now\"}") == "0")
+    #expect(!rig.process.captured.lines.contains { $0.contains("\"error\"") || $0.contains("\"warning\"") })
+    #expect(rig.search.orders.count == 1)
+
+    rig.shop.isAtWork = false
+    try await rig.process.advance(by: .seconds(1800))
+    try await rig.untilSaid(1)
+    #expect(try rig.said() == ["event-1 account-erased: shop erased, search erased, account-store erased"])
+    #expect(await rig.inProgress() == "0")
+    await rig.process.drain()
+  }
+
+  @Test func aServiceAtWorkIsAskedWhenItWantsThoughAnotherTargetIsTriedMoreOften() async throws {
+    let rig = try await EraserRig()
+    (rig.shop.isAtWork, rig.shop.retryAfter) = (true, .seconds(3600))
+    rig.search.failure = ErasureFailure(.notNow, "status 503")
+    try await rig.process.send(.sample(1, .accountDelete))
+    for number in 1...10 {
+      try await rig.untilFailed(number)
+      try await rig.process.advance(by: .seconds(60))
+    }
+    try await rig.untilFailed(11)
+    #expect(rig.search.orders.count == 11 && rig.shop.orders.count == 1)
+    #expect(await rig.inProgress() == "1")
+    #expect(await rig.incomplete() == "1", "of the other")
+    await rig.process.drain()
+  }
+
+  /// The policy changes while a target refuses: what it still holds is nobody's to forget.
+  @Test(arguments: [["search", "account-store"], []])
+  func aTargetThatThePolicyNamesNoMoreIsOpenUntilSomebodyDecides(_ plan: [String]) async throws {
+    var rig = try await EraserRig()
+    rig.shop.failure = ErasureFailure(.notNow, "status 503")
+    try await rig.process.send(.sample(1, .accountDelete))
+    try await rig.untilFailed(1)
+    await rig.process.stop()
+    rig = try await EraserRig(after: rig, policy: ErasureSettings.Policy(consentRevoked: [], accountDelete: plan))
+    let asked = rig.shop.orders.count
+    rig.shop.failure = nil
+    try await until { try await rig.open() == ["event-1 shop failed undeclared"] }
+    #expect(rig.shop.orders.count == asked, "it is not asked any more")
+    #expect(await rig.incomplete() == "1")
+    #expect(try rig.said() == [])
+    try await rig.process.send(.sample(2, of: "bob", .consentRevoked))
+
+    let event = AccountEvent.sample(1).id
+    let closed = try await rig.process.store.discardErasure(
+      of: event, target: "shop", note: "bob: the shop is closed", at: ProcessorRig.now)
+    #expect(closed == 1)
+    try await until {
+      try await rig.process.advance(by: .seconds(60))
+      return rig.process.committed() == 2
+    }
+    let said = plan.isEmpty ? [] : ["event-1 account-erased: search erased, shop discarded, account-store erased"]
+    #expect(try rig.said() == said)
+    #expect(try await rig.open() == [])
+    await rig.process.drain()
+  }
+
   /// The person begins anew while a target still holds something of before: nobody can tell the one from the other.
   @Test func whoSignsInAgainWhileATargetRefusesIsAPersonsDecision() async throws {
     let rig = try await EraserRig()
@@ -70,8 +193,9 @@ import Testing
     rig.process.cluster.committed = [:]
     let again = try await EraserRig(after: rig)
     try await until { again.deadLetters().count == 2 }
-    #expect(try await again.process.store.discardErasure(
-      of: deletion.id, target: nil, note: "bob", at: ProcessorRig.now) == 1)
+    #expect(
+      try await again.process.store.discardErasure(
+        of: deletion.id, target: nil, note: "bob", at: ProcessorRig.now) == 1)
     #expect(try await again.open() == [])
     #expect(await again.incomplete() == "0")
     await again.process.drain()

@@ -15,8 +15,11 @@ final class EraserRig {
   let process: ProcessorRig
   private let watch: ErasureWatch
 
-  /// A process, on what an earlier one has left; the targets are there still.
-  init(after other: EraserRig? = nil) async throws {
+  nonisolated static let policy = ErasureSettings.Policy(
+    consentRevoked: ["search"], accountDelete: ["shop", "search", "account-store"])
+
+  /// A process, on what an earlier one has left; the targets are there still. `policy` is the team's.
+  init(after other: EraserRig? = nil, policy: ErasureSettings.Policy = EraserRig.policy) async throws {
     shop = other?.shop ?? ScriptedTarget(holding: 12)
     search = other?.search ?? ScriptedTarget(holding: 3)
     let (shop, search) = (shop, search)
@@ -25,10 +28,9 @@ final class EraserRig {
     process = try await ProcessorRig(beside: other?.process) { surroundings in
       made = ErasureWatch(surroundings.store, registry: surroundings.registry, logger: surroundings.logger)
       let erasures = Erasures(
-        [("shop", shop), ("search", search)], store: surroundings.store, registry: surroundings.registry,
-        logger: surroundings.logger, now: surroundings.now)
-      let policy = ErasureSettings.Policy(
-        consentRevoked: ["search"], accountDelete: ["shop", "search", "account-store"])
+        [("shop", shop), ("search", search)], store: surroundings.store, concurrency: ProcessorRig.bounds.concurrency,
+        registry: surroundings.registry, logger: surroundings.logger, now: surroundings.now,
+        clock: surroundings.clock, random: { 1 })
       return DataEraser(
         [team: policy], erasures, groups: ConsentGroups([:]), patience: .seconds(900), store: surroundings.store,
         now: surroundings.now
@@ -42,6 +44,17 @@ final class EraserRig {
   func incomplete() async -> String? {
     await watch.look()
     return process.metric("siwa_erasures_incomplete")
+  }
+
+  /// How many erasures services are at work on, as operators see it.
+  func inProgress() async -> String? {
+    await watch.look()
+    return process.metric("siwa_erasures_in_progress")
+  }
+
+  /// How many events wait for their next attempt for that cause.
+  func retrying(_ cause: String) -> String? {
+    process.metric("siwa_consumer_retrying{consumer=\"data-eraser\",cause=\"\(cause)\"}")
   }
 
   /// What is open, as `siwa erasures list` reads it.

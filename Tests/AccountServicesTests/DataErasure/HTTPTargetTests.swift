@@ -54,7 +54,7 @@ import Testing
     Python.isThere,
     arguments: [
       ("unsigned", ErasureFailure.Code.unsigned), ("other-secret", .unsigned), ("other-id", .unsigned),
-      ("an-hour-ago", .unsigned), ("in-progress", .notNow), ("something-left", .remaining),
+      ("an-hour-ago", .unsigned), ("something-left", .remaining),
       ("too-much-said", .refused), ("not-now", .notNow), ("never", .refused),
     ])
   func takesNothingForAnErasureThatIsNone(_ answer: String, _ code: ErasureFailure.Code) async throws {
@@ -62,6 +62,26 @@ import Testing
       let error = await #expect(throws: ErasureFailure.self) { try await target.erase(.sample) }
       #expect(error?.code == code)
       #expect(error?.detail.contains("Ada") == false)
+    }
+  }
+
+  @Test(
+    Python.isThere,
+    arguments: [
+      ("in-progress", nil), ("in-progress-after-7", 7), ("in-progress-after-0", 1), ("in-progress-after-99999", 3600),
+      ("in-progress-after-soon", nil),
+    ] as [(String, Int64?)])
+  func knowsAServiceAtWorkAndWhenItWantsToBeAskedAgain(_ answer: String, _ seconds: Int64?) async throws {
+    try await ask(answer) { target, _ in
+      let result = try await target.erase(.sample)
+      #expect(result.state == .inProgress(retryAfter: seconds.map { .seconds($0) }))
+    }
+  }
+
+  @Test(Python.isThere) func knowsHowLongAServiceWantsToBeLeftAlone() async throws {
+    try await ask("not-now-after-120") { target, _ in
+      let error = await #expect(throws: ErasureFailure.self) { try await target.erase(.sample) }
+      #expect(error?.code == .notNow && error?.retryAfter == .seconds(120))
     }
   }
 

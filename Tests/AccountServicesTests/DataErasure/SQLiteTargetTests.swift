@@ -67,10 +67,28 @@ import Testing
     return text
   }
 
+  @Test func leavesAloneWhatIsYoungerThanTheEvent() async throws {
+    try makeDatabase()
+    let database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .zero)
+    try database.execute("ALTER TABLE user ADD COLUMN created_at INTEGER")
+    let statement = try database.prepare("UPDATE user SET created_at = ? WHERE id = 1")
+    let rows = "FROM user WHERE apple_sub = $1 AND created_at <= $3"
+    let target = target(
+      count: "SELECT count(*) \(rows)",
+      erase: ["DELETE FROM purchase WHERE user IN (SELECT id \(rows))", "DELETE \(rows)"],
+      find: "SELECT count(*) \(rows) AND apple_team = $2")
+    try statement.run(order.occurredAt.milliseconds + 1)
+    #expect(try await target.count(order) == 0)
+    #expect(try await target.erase(order).affected == 0)
+    try statement.run(order.occurredAt.milliseconds)
+    #expect(try await target.count(order) == 1)
+    #expect(try await target.erase(order).affected == 3)
+  }
+
   @Test func erasesOnePersonAndNobodyElse() async throws {
     try makeDatabase()
     let target = target()
-    #expect(try await target.count(order.account) == 1)
+    #expect(try await target.count(order) == 1)
     #expect(try bytesOfAllFiles().contains("name-of-1-"))
     let result = try await target.erase(order)
     #expect(result == ErasureResult(.erased, affected: 3, found: 0, detail: ""))
@@ -180,7 +198,7 @@ import Testing
   @Test func erasesFromTheFileThatIsThereNow() async throws {
     try makeDatabase()
     let target = target()
-    #expect(try await target.count(order.account) == 1)
+    #expect(try await target.count(order) == 1)
     // Restored from a backup, say.
     #expect(unsafe rename(path, path + ".old") == 0)
     try makeDatabase()
@@ -253,7 +271,7 @@ import Testing
     let endless =
       "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n WHERE i > $1"
     let counting = target(count: endless, statementTimeout: .milliseconds(20))
-    let counted = await #expect(throws: ErasureFailure.self) { try await counting.count(order.account) }
+    let counted = await #expect(throws: ErasureFailure.self) { try await counting.count(order) }
     #expect(counted == ErasureFailure(.unavailable, "statementTimeout: the statement ran for too long"))
     let erasing = target(
       erase: [Self.eraseBoth[0], "DELETE FROM user WHERE apple_sub = $1 AND id < (\(endless))"],

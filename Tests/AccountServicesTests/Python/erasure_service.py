@@ -32,7 +32,9 @@ class Service(http.server.BaseHTTPRequestHandler):
         print(json.dumps({"id": identifier, "order": order}), flush=True)
         now = datetime.datetime.now(datetime.timezone.utc)
         status, answer, signer = 200, {"state": "erased", "affected": 3, "found": 0}, webhook
-        match self.path.rpartition("/")[2]:
+        kind, _, pause = self.path.rpartition("/")[2].partition("-after-")
+        wanted = {"retry-after": pause} if pause else {}
+        match kind:
             case "unsigned":
                 return self.reply(status, json.dumps(answer).encode(), {})
             case "other-secret":
@@ -48,11 +50,11 @@ class Service(http.server.BaseHTTPRequestHandler):
             case "too-much-said":
                 answer["name"] = "Ada"
             case "not-now":
-                return self.reply(503, b"", {})
+                return self.reply(503, b"", wanted)
             case "never":
                 return self.reply(410, b"", {})
         text = json.dumps(answer)
-        self.reply(status, text.encode(), {
+        self.reply(status, text.encode(), wanted | {
             "webhook-id": identifier,
             "webhook-timestamp": str(int(now.timestamp())),
             # Beside one of a scheme that nobody here knows.

@@ -58,18 +58,26 @@ package final class DataEraser {
       throw ConsumerFailure.permanent("no-policy", detail: "teams.\(event.team).erase is missing")
     }
     let plan = policy.plan(for: event)
-    guard !plan.isEmpty else { return Decision(Outcome.nothing.rawValue) }
+    // A policy that names nothing any more leaves open what was begun under the one before.
+    if plan.isEmpty {
+      guard try await erasures.isOpen(event.id) else { return Decision(Outcome.nothing.rawValue) }
+    }
     try await waitForTheTokenRevoker(delivery)
     let order = ErasureOrder(
       account: event.account, event: event.id, reason: event.kind.name, occurredAt: event.occurredAt)
     let steps: [ErasureStep]
     do {
-      steps = try await erasures.proceed(with: order, plan: plan, event: delivery.reference)
+      steps = try await erasures.proceed(with: order, plan: plan, event: delivery.reference, waits: delivery.waits)
     } catch let error as Erasures.Superseded {
       // The store judges it in the same way, and writes it down.
       throw ConsumerFailure.waiting("superseded-\(error.cause.rawValue)", for: .milliseconds(10))
     } catch let error as Erasures.Incomplete {
       throw ConsumerFailure.transient("targets-incomplete", detail: error.failures.joined(separator: ", "))
+    } catch let error as Erasures.Waiting {
+      let detail = error.targets.joined(separator: ", ")
+      throw error.isPaused
+        ? ConsumerFailure.waiting("targets-paused", for: error.pause, detail: detail)
+        : ConsumerFailure.expected("targets-in-progress", for: error.pause, detail: detail)
     }
     // Last: until all else is erased, the store remembers how far it is. Who withdrew consent may give it anew without our
     // being told; whose account is deleted comes back by a sign-in only.

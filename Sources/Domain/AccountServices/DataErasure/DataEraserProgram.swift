@@ -28,7 +28,8 @@ package enum DataEraserProgram: ConsumerProgram {
     let watch = ErasureWatch(surroundings.store, registry: surroundings.registry, logger: surroundings.logger)
     surroundings.accompany(run: { await watch.run() }, drain: { _ in watch.end() })
     let erasures = Erasures(
-      targets, store: surroundings.store, registry: surroundings.registry, logger: surroundings.logger, now: { .now })
+      targets, store: surroundings.store, concurrency: surroundings.concurrency, registry: surroundings.registry,
+      logger: surroundings.logger, now: { .now }, clock: { .now }, random: { Double.random(in: 0...1) })
     return DataEraser(
       own.policies, erasures, groups: own.groups, patience: own.patience, store: surroundings.store, now: { .now }
     ).consumer

@@ -25,7 +25,7 @@ final class ErasureMetrics {
     )
     failures = Dictionary(
       targets.map { target in
-        let counters = ErasureFailure.Code.allCases.map { code in
+        let counters = ErasureFailure.Code.allCases.filter { $0 != .paused }.map { code in
           (
             code,
             registry.counter(

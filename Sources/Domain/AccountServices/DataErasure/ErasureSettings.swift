@@ -156,7 +156,9 @@ extension SQLStatements {
     func statement(_ member: String, _ help: String) -> String? {
       settings.readIfPresent("\(path).\(member)", .text(1...8192), help)
     }
-    let count = statement("count", "SQL that counts what there is of an account: $1 is the subject, $2 the team.")
+    let count = statement(
+      "count", "SQL that counts what there is of an account: $1 is the subject, $2 the team, $3 the event's time in ms."
+    )
     let erase = settings.readIfPresent(
       "\(path).erase", .list(of: .text(1...8192), count: 1...50), "SQL that erases it, run in one transaction.")
     let find = statement("find", "SQL that looks for it afterwards, in another way than count if possible.")

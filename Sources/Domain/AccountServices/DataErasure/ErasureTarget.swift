@@ -1,4 +1,3 @@
-package import AccountEvents
 package import EventLoop
 
 /// A place where a person's data is, or the reason why some of it stays.
@@ -7,9 +6,10 @@ package import EventLoop
 @Loop
 package protocol ErasureTarget: AnyObject, Sendable {
   /// How much there is of the account now; nil where the target cannot count. Changes nothing.
-  func count(_ account: Account) async throws(ErasureFailure) -> Int?
+  func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int?
 
-  /// Erases the account, and looks for it afterwards. Throws `.remaining` where something is found then.
+  /// Erases the account, and looks for it afterwards. Throws `.remaining` where something is found then. The same order is
+  /// given again where the target is still at work.
   func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult
 
   /// Asks whether the target could do its work now, as far as can be known without doing it.
@@ -18,12 +18,14 @@ package protocol ErasureTarget: AnyObject, Sendable {
 
 /// What a target has done.
 package struct ErasureResult: Sendable, Hashable {
-  /// Whether nothing is there any more, or something stays under a legal ground.
-  package enum State: String, Sendable, Hashable {
+  /// Whether nothing is there any more, or something stays under a legal ground, or the target is still at work.
+  package enum State: Sendable, Hashable {
     /// Nothing is there any more.
     case erased
     /// It stays, for the ground that the detail names.
     case retained
+    /// The target has taken the order and is not done; when it wants to be asked again, if it has said so.
+    case inProgress(retryAfter: Duration?)
   }
 
   /// What became of the data.

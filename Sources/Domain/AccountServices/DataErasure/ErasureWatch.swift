@@ -11,6 +11,7 @@ package final class ErasureWatch {
 
   private let store: any AccountStore
   private let incomplete: Gauge
+  private let inProgress: Gauge
   private let logger: Logger
   private var watching: Task<Void, Never>?
   private var isEnding = false
@@ -23,6 +24,9 @@ package final class ErasureWatch {
       "siwa_erasures_incomplete",
       "Erasures in the store of which an attempt has failed and something is left; the same in every process. Alarm where it stays above 0."
     )
+    inProgress = registry.gauge(
+      "siwa_erasures_in_progress",
+      "Erasures in the store that a service is at work on, by its own words (202); the same in every process.")
   }
 
   /// Looks until `end` is called.
@@ -50,6 +54,7 @@ package final class ErasureWatch {
   package func look() async {
     do throws(AccountStoreError) {
       incomplete.set(Double(try await store.incompleteErasures(by: .dataEraser)))
+      inProgress.set(Double(try await store.erasuresInProgress(by: .dataEraser)))
       isFailing = false
     } catch {
       // Whether the store answers, the service says itself; a count that fails alone is said once.

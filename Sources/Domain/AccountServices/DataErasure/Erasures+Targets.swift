@@ -9,7 +9,7 @@ extension Erasures {
   package static func makeTargets(
     _ targets: [(name: String, target: ErasureSettings.Target)], kafka: KafkaConfiguration, logger: Logger
   ) throws(KafkaError) -> [NamedTarget] {
-    var producer: Producer?
+    var tombstones: (producer: Producer, admin: Admin)?
     var client: HTTPClient?
     var made: [NamedTarget] = []
     for (name, target) in targets {
@@ -26,9 +26,14 @@ extension Erasures {
         made.append(
           (name, HTTPTarget(name: name, url: url, secret: secret, deadline: deadline, client: shared, now: { .now })))
       case .topics(let topics, let key):
-        if producer == nil { producer = try Producer(kafka, deadline: .seconds(30), log: logger.forKafka) }
-        guard let producer else { continue }
-        made.append((name, Tombstones(topics: topics, key: key, producer: producer)))
+        if tombstones == nil {
+          tombstones = (
+            try Producer(kafka, deadline: .seconds(30), log: logger.forKafka),
+            try Admin(kafka, log: logger.forKafka)
+          )
+        }
+        guard let (producer, admin) = tombstones else { continue }
+        made.append((name, Tombstones(topics: topics, key: key, producer: producer, admin: admin)))
       case .retention(let ground, let until): made.append((name, Retention(ground: ground, until: until)))
       }
     }

@@ -10,23 +10,36 @@ package final class Erasures {
   /// A place to erase from, under the name that the operator gave it.
   package typealias NamedTarget = (name: String, target: any ErasureTarget)
 
-  private let targets: [NamedTarget]
+  /// When a service that is at work is asked again, unless it says so: at first soon, then more and more seldom.
+  private static let progressPace = RetryPace(first: .seconds(10), longest: .seconds(600))
+  /// How many services at work are remembered before those that may be asked again are forgotten.
+  private static let mostAtWork = 4096
+
+  private let targets: [GuardedTarget]
   private let store: any AccountStore
   private let metrics: ErasureMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
+  private let clock: @Loop () -> MonotonicTime
+  /// When targets that are at work may be asked again. Who begins anew asks at once.
+  private var atWork: [OpenErasure.Place: MonotonicTime] = [:]
   /// What erasures that go on side by side ask of the store, and record there, in one transaction: it costs almost the
   /// same however many they are.
   private let standings: Gathering<EventReference, Result<EventStanding, AccountStoreError>>
   private let known: Gathering<EventID, Result<[ErasureStep], AccountStoreError>>
   private let records: Gathering<(step: ErasureStep, event: EventReference), Result<Void, AccountStoreError>>
 
-  /// Erasures from these targets.
+  /// Erasures from these targets. `concurrency` is how many go on at once: a target that takes long has a quarter of them.
   package init(
-    _ targets: [NamedTarget], store: any AccountStore, registry: MetricsRegistry, logger: Logger,
-    now: @escaping @Sendable () -> Timestamp
+    _ targets: [NamedTarget], store: any AccountStore, concurrency: Int, registry: MetricsRegistry, logger: Logger,
+    now: @escaping @Sendable () -> Timestamp, clock: @escaping @Loop () -> MonotonicTime,
+    random: @escaping @Sendable () -> Double
   ) {
-    (self.targets, self.store, self.logger, self.now) = (targets, store, logger, now)
+    (self.store, self.logger, self.now, self.clock) = (store, logger, now, clock)
+    self.targets = targets.map { name, target in
+      GuardedTarget(
+        name, target, share: max(1, concurrency / 4), clock: clock, random: random, registry: registry, logger: logger)
+    }
     metrics = ErasureMetrics(registry, targets: targets.map(\.name))
     standings = Gathering(upTo: 256) { events throws(AccountStoreError) in
       try await store.standings(of: events, for: .dataEraser)
@@ -38,20 +51,33 @@ package final class Erasures {
     }
   }
 
+  /// Whether something was begun for the event that is not at its end.
+  package func isOpen(_ event: EventID) async throws -> Bool {
+    try await known.ask(event).get().contains { $0.state.isOpen }
+  }
+
   /// Goes on with an erasure from the targets named in `plan`, and returns what became of each, in their order.
   ///
-  /// A target that fails does not keep the others from erasing. Throws `.incomplete` once all have been asked and some
-  /// have failed, and what the store throws.
+  /// A target that fails, is paused or is at work does not keep the others from erasing. What an operator has discarded is
+  /// not asked for again. A target that is not in the plan any more and has begun stays open until an operator decides.
+  /// Once all have been asked, throws `Incomplete` where some have failed, or else `Waiting` where some are not done; and
+  /// what the store throws.
   package func proceed(
-    with order: ErasureOrder, plan: [String], event: EventReference
+    with order: ErasureOrder, plan: [String], event: EventReference, waits: Int = 0
   ) async throws -> [ErasureStep] {
     let known = try await known.ask(order.event).get()
     var steps: [ErasureStep] = []
     var failures: [String] = []
-    for (name, target) in targets where plan.contains(name) {
-      let earlier = known.first { $0.target == name }
-      if let earlier, earlier.state == .erased || earlier.state == .retained {
+    var waiting = Waiting()
+    for target in targets where plan.contains(target.name) {
+      let earlier = known.first { $0.target == target.name }
+      if let earlier, !earlier.state.isOpen {
         steps.append(earlier)
+        continue
+      }
+      let place = OpenErasure.Place(event: order.event, target: target.name)
+      if let earlier, earlier.isInProgress, let due = atWork[place], due > clock() {
+        waiting.add(inProgress: target.name, for: due - clock())
         continue
       }
       // A target may take minutes. Who has signed in meanwhile is not the one that the event speaks of.
@@ -60,22 +86,54 @@ package final class Erasures {
       }
       var before = earlier?.before
       do {
-        steps.append(try await erase(name, target, order, event, wasBegun: earlier != nil, &before))
-        metrics.erased[name]?.increment()
+        let progress = try await target.run {
+          try await erase(target, order, event, wasBegun: earlier?.wasBegun ?? false, &before)
+        }
+        switch progress {
+        case .done(let step):
+          atWork[place] = nil
+          steps.append(step)
+          metrics.erased[target.name]?.increment()
+        case .inProgress(let retryAfter):
+          let pause = retryAfter ?? Self.progressPace.pause(after: waits + 1, random: 1)
+          note(place, atWorkFor: pause)
+          waiting.add(inProgress: target.name, for: pause)
+        }
+      } catch let failure as ErasureFailure where failure.code == .paused {
+        waiting.add(paused: target.name, for: failure.retryAfter ?? .zero)
+        if earlier == nil { try await recordFailure("paused", of: target.name, before: nil, event) }
       } catch let failure as ErasureFailure {
-        failures.append("\(name): \(failure.code.rawValue)")
-        metrics.count(failure.code, of: name)
+        failures.append("\(target.name): \(failure.code.rawValue)")
+        metrics.count(failure.code, of: target.name)
         logger.warning(
           "an erasure target has failed",
-          ["erasure.target": .string(name), "event.id": .string(order.event.text), "cause": .describing(failure)])
-        try await record(
-          ErasureStep(
-            target: name, state: .failed, before: before, affected: nil, after: nil,
-            detail: failure.code.rawValue, time: now()), of: event)
+          [
+            "erasure.target": .string(target.name), "event.id": .string(order.event.text),
+            "cause": .describing(failure),
+          ])
+        try await recordFailure(failure.code.rawValue, of: target.name, before: before, event)
       }
     }
-    guard failures.isEmpty else { throw Incomplete(failures: failures) }
+    for step in known where !plan.contains(step.target) || !targets.contains(where: { $0.name == step.target }) {
+      if step.state == .discarded { steps.append(step) }
+      guard step.state.isOpen else { continue }
+      failures.append("\(step.target): \(Self.undeclared)")
+      if step.state != .failed || step.detail != Self.undeclared {
+        try await recordFailure(Self.undeclared, of: step.target, before: step.before, event)
+      }
+    }
+    if !failures.isEmpty { throw Incomplete(failures: failures + waiting.targets) }
+    if !waiting.targets.isEmpty { throw waiting }
     return steps
+  }
+
+  /// The detail of a step that was begun when the policy named its target.
+  private static let undeclared = "undeclared"
+
+  private func note(_ place: OpenErasure.Place, atWorkFor pause: Duration) {
+    let now = clock()
+    if atWork.count >= Self.mostAtWork { atWork = atWork.filter { $0.value > now } }
+    atWork[place] = now + pause
   }
 
   /// An erasure goes on although the token revoker has not ended the account's tokens.
@@ -91,14 +149,13 @@ package final class Erasures {
   package func leave(_ event: EventReference, plan: [String]) async throws -> [String] {
     let known = try await store.erasureSteps(of: event.id)
     guard known.contains(where: { $0.state != .retained }) else { return [] }
-    var left = known.filter { $0.state == .begun || $0.state == .failed }.map(\.target)
-    for (name, target) in targets
-    where plan.contains(name) && !(target is Retention) && !known.contains(where: { $0.target == name }) {
-      try await record(
-        ErasureStep(
-          target: name, state: .failed, before: nil, affected: nil, after: nil, detail: "superseded", time: now()),
-        of: event)
-      left.append(name)
+    var left = known.filter(\.state.isOpen).map(\.target)
+    for target in targets
+    where plan.contains(target.name) && !(target.target is Retention)
+      && !known.contains(where: { $0.target == target.name })
+    {
+      try await recordFailure("superseded", of: target.name, before: nil, event)
+      left.append(target.name)
     }
     return left
   }
@@ -109,32 +166,91 @@ package final class Erasures {
     package let cause: Supersession
   }
 
-  /// Some targets have failed; the others are done.
+  /// Some targets have failed; the others are done, or are waited for.
   package struct Incomplete: Error {
     /// `target: cause` of each.
     package let failures: [String]
+  }
+
+  /// Some targets are at work or paused; the others are done, and none has failed.
+  package struct Waiting: Error {
+    /// `target: cause` of each.
+    package private(set) var targets: [String] = []
+    /// Whether one of them was not asked because it does not answer.
+    package private(set) var isPaused = false
+    /// When the first of them may be asked again.
+    package private(set) var pause: Duration = .seconds(3600)
+
+    fileprivate mutating func add(inProgress target: String, for pause: Duration) {
+      targets.append("\(target): \(ErasureStep.inProgress)")
+      self.pause = min(self.pause, pause)
+    }
+
+    fileprivate mutating func add(paused target: String, for pause: Duration) {
+      targets.append("\(target): \(ErasureFailure.Code.paused.rawValue)")
+      isPaused = true
+      self.pause = min(self.pause, pause)
+    }
+  }
+
+  private enum Progress: Sendable {
+    case done(ErasureStep)
+    case inProgress(retryAfter: Duration?)
   }
 
   private func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
     try await records.ask((step, event)).get()
   }
 
-  private func erase(
-    _ name: String, _ target: any ErasureTarget, _ order: ErasureOrder, _ event: EventReference, wasBegun: Bool,
-    _ before: inout Int?
-  ) async throws -> ErasureStep {
-    // Counted once: an attempt that was cut short may have erased already.
-    if before == nil { before = try await target.count(order.account) }
+  private func recordFailure(
+    _ detail: String, of target: String, before: Int?, _ event: EventReference
+  ) async throws(AccountStoreError) {
     try await record(
       ErasureStep(
-        target: name, state: .begun, before: before, affected: nil, after: nil, detail: "", time: now()), of: event)
-    let result = try await target.erase(order)
+        target: target, state: .failed, before: before, affected: nil, after: nil, detail: detail, time: now()),
+      of: event)
+  }
+
+  private func erase(
+    _ target: GuardedTarget, _ order: ErasureOrder, _ event: EventReference, wasBegun: Bool, _ before: inout Int?
+  ) async throws -> Progress {
+    // Counted once: an attempt that was cut short may have erased already.
+    if before == nil { before = try await target.target.count(order) }
+    try await record(begun(target, before, ""), of: event)
+    let result = try await target.target.erase(order)
+    let state: ErasureStep.State
+    switch result.state {
+    case .erased: state = .erased
+    case .retained: state = .retained
+    case .inProgress(let retryAfter):
+      try await record(begun(target, before, ErasureStep.inProgress), of: event)
+      return .inProgress(retryAfter: retryAfter)
+    }
     // Nobody knows how many an earlier attempt has erased that was cut short, or whose answer did not come.
     let affected = wasBegun ? nil : result.affected
     let step = ErasureStep(
-      target: name, state: result.state == .erased ? .erased : .retained, before: before, affected: affected,
-      after: result.found, detail: result.detail, time: now())
+      target: target.name, state: state, before: before, affected: affected, after: result.found,
+      detail: result.detail, time: now())
     try await record(step, of: event)
-    return step
+    return .done(step)
   }
+
+  private func begun(_ target: GuardedTarget, _ before: Int?, _ detail: String) -> ErasureStep {
+    ErasureStep(
+      target: target.name, state: .begun, before: before, affected: nil, after: nil, detail: detail, time: now())
+  }
+}
+
+extension ErasureStep {
+  /// Whether the target is at work, by its own words.
+  fileprivate var isInProgress: Bool { state == .begun && detail == Self.inProgress }
+
+  /// Whether the target may have erased something: it was asked, and its answer did not come or was not the end. Of a
+  /// service at work the last answer counts all.
+  fileprivate var wasBegun: Bool { state.isOpen && !isInProgress && detail != "paused" && detail != "superseded" }
+}
+
+extension ErasureStep.State {
+  /// Whether something may be left to do.
+  fileprivate var isOpen: Bool { self == .begun || self == .failed }
 }

@@ -28,13 +28,15 @@ package final class HTTPTarget: ErasureTarget {
   }
 
   /// A service is not asked what it holds.
-  package func count(_ account: Account) async throws(ErasureFailure) -> Int? { nil }
+  package func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int? { nil }
 
   /// A service is not asked before there is something to do.
   package func check() async throws(ErasureFailure) {}
 
   /// Sends the order, and believes a signed answer only.
   package func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
+    // The specification advises against full stops in an id, which it puts between the parts of what is signed. But an id
+    // must not change while its erasure is open, and this one can be taken apart in one way: no target's name has one.
     let id = "\(order.event.text).\(name)"
     let seconds = now().milliseconds / 1000
     let body = order.json(sentAt: seconds).bytes
@@ -52,12 +54,15 @@ package final class HTTPTarget: ErasureTarget {
     }
     switch response.status {
     case 200, 202: break
-    case 408, 409, 425, 429, 500...599: throw ErasureFailure(.notNow, "status \(response.status)")
+    case 408, 409, 425, 429, 500...599:
+      throw ErasureFailure(.notNow, "status \(response.status)", retryAfter: response.retryAfter)
     default: throw ErasureFailure(.refused, "status \(response.status)")
     }
     let proof = try proof(of: response, id: id)
     guard let answer = ErasureAnswer(response.body) else { throw ErasureFailure(.refused, "the answer is malformed") }
-    guard response.status == 200, answer.state == .erased else { throw ErasureFailure(.notNow, "in progress") }
+    guard response.status == 200, answer.state == .erased else {
+      return ErasureResult(.inProgress(retryAfter: response.retryAfter), affected: nil, found: nil, detail: "")
+    }
     if let found = answer.found, found > 0 { throw ErasureFailure(.remaining, "the service has found \(found)") }
     return ErasureResult(.erased, affected: answer.affected, found: answer.found, detail: proof)
   }
@@ -75,6 +80,17 @@ package final class HTTPTarget: ErasureTarget {
       throw ErasureFailure(.unsigned, "the answer's time is not now")
     }
     return "\(seconds) \(signatures) \(String(decoding: response.body, as: UTF8.self))"
+  }
+}
+
+extension HTTPClientResponse {
+  /// What the service asks for in seconds: at least one, an hour at most. A date is not looked at: it would need the
+  /// service's clock and ours.
+  fileprivate var retryAfter: Duration? {
+    guard let text = header("Retry-After"), 1...9 ~= text.utf8.count, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
+      let seconds = Int64(text)
+    else { return nil }
+    return .seconds(min(max(seconds, 1), 3600))
   }
 }
 

@@ -1,4 +1,4 @@
-package import AccountEvents
+import AccountEvents
 package import Configuration
 import EventLoop
 import PostgreSQL
@@ -29,8 +29,8 @@ package final class PostgreSQLTarget: ErasureTarget {
   }
 
   /// Asks the `count` statement.
-  package func count(_ account: Account) async throws(ErasureFailure) -> Int? {
-    try await look(statements.count, account)
+  package func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int? {
+    try await look(statements.count, order)
   }
 
   /// Runs the `erase` statements in one transaction, then asks the `find` statement.
@@ -38,30 +38,29 @@ package final class PostgreSQLTarget: ErasureTarget {
     let affected = try await run { [statements] connection in
       var affected = 0
       for sql in statements.erase {
-        affected += try await connection.execute(unescaped: sql, try SQLStatements.values(of: sql, order.account))
+        affected += try await connection.execute(unescaped: sql, try SQLStatements.values(of: sql, order))
       }
       return affected
     }
-    let found = try await look(statements.find, order.account)
+    let found = try await look(statements.find, order)
     guard found == 0 else { throw ErasureFailure(.remaining, "\(found) found after \(affected) were erased") }
     return ErasureResult(.erased, affected: affected, found: found, detail: "")
   }
 
-  /// Has the server plan the statements, without executing them.
+  /// Has the server plan the statements, without executing them: with NULL, which can be cast to any type.
   package func check() async throws(ErasureFailure) {
     try await run { [statements] connection in
       for sql in [statements.count] + statements.erase + [statements.find] {
-        let values = Array(repeating: "", count: try SQLStatements.parameterCount(of: sql))
-        try await connection.execute(unescaped: "EXPLAIN \(sql)", values)
+        try await connection.execute(unescaped: "EXPLAIN \(sql)", try SQLStatements.values(of: sql, nil))
       }
     }
   }
 
   /// Asks a statement that must change nothing, and return one number.
-  private func look(_ sql: String, _ account: Account) async throws(ErasureFailure) -> Int {
+  private func look(_ sql: String, _ order: ErasureOrder) async throws(ErasureFailure) -> Int {
     let number = try await run { connection in
       try await connection.execute("SET TRANSACTION READ ONLY")
-      return try await connection.first(unescaped: sql, try SQLStatements.values(of: sql, account)) {
+      return try await connection.first(unescaped: sql, try SQLStatements.values(of: sql, order)) {
         row throws(PostgreSQLError) in try row.value(0, as: Int64.self)
       }
     }
@@ -86,15 +85,17 @@ package final class PostgreSQLTarget: ErasureTarget {
 }
 
 extension SQLStatements {
-  /// How many parameters a statement has: PostgreSQL wants exactly those. Refuses one that names nobody.
-  fileprivate static func parameterCount(of sql: String) throws(ErasureFailure) -> Int {
-    let count = sql.contains("$2") ? 2 : sql.contains("$1") ? 1 : 0
-    guard count > 0 else { throw ErasureFailure(.misconfigured, "a statement without $1: \(sql)") }
-    return count
-  }
-
-  fileprivate static func values(of sql: String, _ account: Account) throws(ErasureFailure) -> [String] {
-    Array([account.subject.text, account.team.text].prefix(try parameterCount(of: sql)))
+  /// The values of the parameters; NULLs without an order. Refuses a statement that names nobody.
+  fileprivate static func values(
+    of sql: String, _ order: ErasureOrder?
+  ) throws(ErasureFailure) -> [ForeignValue] {
+    guard sql.contains("$1") else { throw ErasureFailure(.misconfigured, "a statement without $1: \(sql)") }
+    let team = order?.account.team.text
+    return [
+      // The server refuses the statement where `$1` stands in a comment or in a text alone.
+      .required(order?.account.subject.text), sql.contains("$2") ? .required(team) : .text(team),
+      .integer(order?.occurredAt.milliseconds),
+    ]
   }
 }
 
@@ -103,8 +104,9 @@ extension ErasureFailure {
   init(_ error: PostgreSQLError) {
     let code: Code =
       switch error.code {
-      // What the server calls a violation of the protocol: values for parameters that the statement does not have.
-      case _ where error.sqlState == "08P01": .misconfigured
+      // What the server calls a violation of the protocol: values for parameters that the statement does not have. And an
+      // internal error: values for a statement that is a comment and nothing else.
+      case _ where error.sqlState == "08P01" || error.sqlState == "XX000": .misconfigured
       case .constraint, .uniqueViolation, .raised, .permission: .refused
       case .configuration, .unknownDatabase, .authentication, .data, .statement, .readOnly, .stalePlan,
         .unexpectedValue, .tooLarge, .other:

@@ -1,4 +1,5 @@
-/// The statements of an SQL target, as the operator wrote them: `$1` is the subject, `$2` the team.
+/// The statements of an SQL target, as the operator wrote them: `$1` is the subject, `$2` the team, and `$3` when the event
+/// happened, in milliseconds since the Unix epoch. Each has to use `$1`; the others are theirs to use.
 package struct SQLStatements: Sendable, Hashable {
   /// Counts what there is of the account: one row, one integer.
   package let count: String
@@ -8,7 +9,7 @@ package struct SQLStatements: Sendable, Hashable {
   package let find: String
 
   /// The names of the parameters, in the order of their values.
-  package static let parameters = ["$1", "$2"]
+  package static let parameters = ["$1", "$2", "$3"]
 
   /// Statements for one database.
   package init(count: String, erase: [String], find: String) {

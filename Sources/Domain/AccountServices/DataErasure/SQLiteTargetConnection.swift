@@ -65,29 +65,29 @@ final class SQLiteTargetConnection {
   }
 
   /// What the `count` statement says of each.
-  func count(_ accounts: [Account]) throws(SQLiteError) -> [Result<Int, SQLiteError>] { try look(count, accounts) }
+  func count(_ orders: [ErasureOrder]) throws(SQLiteError) -> [Result<Int, SQLiteError>] { try look(count, orders) }
 
   /// Erases each, and looks for each afterwards.
-  func erase(_ accounts: [Account]) throws(SQLiteError) -> [Result<Erased, SQLiteError>] {
-    let erased = eraseTogether(accounts)
+  func erase(_ orders: [ErasureOrder]) throws(SQLiteError) -> [Result<Erased, SQLiteError>] {
+    let erased = eraseTogether(orders)
     // What was erased is not to stay in the log; where a reader needs the log, SQLite overwrites it later.
     _ = try database.truncateLog()
-    return zip(erased, try look(find, accounts)).map { erased, found in
+    return zip(erased, try look(find, orders)).map { erased, found in
       erased.flatMap { affected in found.map { Erased(affected: affected, found: $0) } }
     }
   }
 
   /// Erases as many as possible in one transaction. Where one cannot be erased nobody of theirs is, and fewer are tried
   /// together, until that one fails alone.
-  private func eraseTogether(_ accounts: [Account]) -> [Result<Int, SQLiteError>] {
+  private func eraseTogether(_ orders: [ErasureOrder]) -> [Result<Int, SQLiteError>] {
     var results: [Result<Int, SQLiteError>] = []
-    var most = accounts.count
-    while results.count < accounts.count {
-      let rest = accounts[results.count...]
+    var most = orders.count
+    while results.count < orders.count {
+      let rest = orders[results.count...]
       let some = rest.prefix(most)
       do throws(SQLiteError) {
         results += try eraseFirst(of: some).map { .success($0) }
-        most = min(most * 2, accounts.count)
+        most = min(most * 2, orders.count)
       } catch {
         if Self.isEverybodys(error) {
           results += rest.map { _ in .failure(error) }
@@ -102,14 +102,14 @@ final class SQLiteTargetConnection {
   }
 
   /// Erases people in one transaction, in their order and not for too long: at least one. Returns how many rows of each.
-  private func eraseFirst(of accounts: ArraySlice<Account>) throws(SQLiteError) -> [Int] {
+  private func eraseFirst(of orders: ArraySlice<ErasureOrder>) throws(SQLiteError) -> [Int] {
     try database.transaction { () throws(SQLiteError) in
       let end = MonotonicTime.now + Self.longest
       var affected: [Int] = []
-      for account in accounts where affected.isEmpty || MonotonicTime.now < end {
+      for order in orders where affected.isEmpty || MonotonicTime.now < end {
         var rows = 0
         for statement in erase {
-          try statement.run(account.subject.text, account.team.text)
+          try statement.run(order.account.subject.text, order.account.team.text, order.occurredAt.milliseconds)
           // One that only looks leaves the number of the one before it.
           if !statement.isReadOnly { rows += database.changes }
         }
@@ -121,13 +121,13 @@ final class SQLiteTargetConnection {
 
   /// Asks a statement about each.
   private func look(
-    _ statement: Statement, _ accounts: [Account]
+    _ statement: Statement, _ orders: [ErasureOrder]
   ) throws(SQLiteError) -> [Result<Int, SQLiteError>] {
     try database.snapshot { () throws(SQLiteError) in
       var results: [Result<Int, SQLiteError>] = []
-      for account in accounts {
+      for order in orders {
         do throws(SQLiteError) {
-          results.append(.success(try number(statement, account)))
+          results.append(.success(try number(statement, order)))
         } catch {
           if Self.isEverybodys(error) { throw error }
           results.append(.failure(error))
@@ -137,10 +137,10 @@ final class SQLiteTargetConnection {
     }
   }
 
-  private func number(_ statement: Statement, _ account: Account) throws(SQLiteError) -> Int {
-    let number: Int64? = try statement.first(account.subject.text, account.team.text) { row throws(SQLiteError) in
-      try row.value(0)
-    }
+  private func number(_ statement: Statement, _ order: ErasureOrder) throws(SQLiteError) -> Int {
+    let number: Int64? = try statement.first(
+      order.account.subject.text, order.account.team.text, order.occurredAt.milliseconds
+    ) { row throws(SQLiteError) in try row.value(0) }
     guard let number, number >= 0 else { throw .unexpectedValue("a statement that is to count returned no number") }
     return Int(number)
   }

@@ -1,7 +1,11 @@
-package import AccountEvents
+import AccountEvents
+import EventLoop
 package import Kafka
 
 /// Compacted topics of the operator's, keyed by the account: a tombstone makes Kafka forget what stands there.
+///
+/// Compaction looks at one partition at a time, and clients of Kafka do not agree on the partition of a key. So each
+/// partition gets a tombstone, whoever wrote the record, and however many partitions there were at the time.
 package final class Tombstones: ErasureTarget {
   /// What the topics' records have as their key.
   package enum Key: String, Sendable, CaseIterable {
@@ -11,41 +15,101 @@ package final class Tombstones: ErasureTarget {
     case account = "team/sub"
   }
 
+  /// How long the cluster may take to describe a topic.
+  private static let patience = Duration.seconds(10)
+
   private let topics: [String]
   private let key: Key
   private let producer: Producer
+  /// The partitions of a topic that is compacted: one answer serves all who wait for it.
+  private let partitions: Gathering<String, Result<[Int32], ErasureFailure>>
 
-  /// The topics, all keyed alike. The producer is the program's own.
-  package init(topics: [String], key: Key, producer: Producer) {
+  /// Targets the topics, all keyed alike, through the program's own clients.
+  package init(topics: [String], key: Key, producer: Producer, admin: Admin) {
     (self.topics, self.key, self.producer) = (topics, key, producer)
+    partitions = Gathering(upTo: 256) { topics in
+      var known: [String: Result<[Int32], ErasureFailure>] = [:]
+      for topic in Set(topics) { known[topic] = await Self.partitions(of: topic, producer, admin) }
+      return topics.map { known[$0] ?? .failure(ErasureFailure(.unavailable, "\($0): not asked for")) }
+    }
   }
 
   /// A topic cannot be asked how much it holds of a key.
-  package func count(_ account: Account) async throws(ErasureFailure) -> Int? { nil }
+  package func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int? { nil }
 
-  /// Puts a tombstone onto each topic; done once all in-sync replicas have them all.
+  /// Puts a tombstone into each partition of each topic; done once all in-sync replicas have them all.
   package func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
     let key = key == .account ? order.account.key : Array(order.account.subject.text.utf8)
     var places: [String] = []
     for topic in topics {
-      do throws(KafkaError) {
-        let position = try await producer.send(KafkaRecord(topic: topic, key: key, value: nil))
-        places.append("\(topic)/\(position.partition)/\(position.offset)")
-      } catch {
-        throw ErasureFailure(error.isRetriable || error.isUncertain ? .unavailable : .refused, "\(topic): \(error)")
+      for result in await send(key, to: topic, try await partitions.ask(topic).get()) {
+        do throws(KafkaError) {
+          let position = try result.get()
+          places.append("\(topic)/\(position.partition)/\(position.offset)")
+        } catch {
+          throw ErasureFailure(error, topic)
+        }
       }
     }
     return ErasureResult(.erased, affected: nil, found: nil, detail: "tombstones: \(places.joined(separator: ", "))")
   }
 
-  /// Asks for each topic.
+  /// Asks for each topic, and whether it is compacted.
   package func check() async throws(ErasureFailure) {
-    for topic in topics {
-      do throws(KafkaError) {
-        _ = try await producer.describe(topic: topic, within: .seconds(5))
-      } catch {
-        throw ErasureFailure(.unavailable, "\(topic): \(error)")
+    for topic in topics { _ = try await partitions.ask(topic).get() }
+  }
+
+  private func send(
+    _ key: [UInt8], to topic: String, _ partitions: [Int32]
+  ) async -> [Result<KafkaPosition, KafkaError>] {
+    let reports = Reports()
+    return await withCheckedContinuation { continuation in
+      for partition in partitions {
+        producer.send(KafkaRecord(topic: topic, partition: partition, key: key, value: nil)) { result in
+          reports.results.append(result)
+          if reports.results.count == partitions.count { continuation.resume(returning: reports.results) }
+        }
       }
+    }
+  }
+
+  /// The partitions as the cluster has them now: some may have been added since the last time.
+  private static func partitions(
+    of topic: String, _ producer: Producer, _ admin: Admin
+  ) async -> Result<[Int32], ErasureFailure> {
+    do throws(KafkaError) {
+      // The producer asks: it has to know the partitions that it is told to send to.
+      let partitions = try await producer.describe(topic: topic, within: patience).partitions.map(\.number)
+      let policy = try await admin.settings(of: topic, within: patience)["cleanup.policy"]
+      guard !partitions.isEmpty else { return .failure(ErasureFailure(.unavailable, "\(topic): no partitions")) }
+      // `compact`, `delete` or both.
+      guard let policy, policy.split(separator: ",").contains(where: { $0.drop(while: \.isWhitespace) == "compact" })
+      else {
+        return .failure(
+          ErasureFailure(
+            .misconfigured,
+            "\(topic): a tombstone erases nothing where cleanup.policy is \(policy ?? "not known") and not compact"))
+      }
+      return .success(partitions)
+    } catch {
+      return .failure(ErasureFailure(error, topic))
+    }
+  }
+
+  @Loop
+  private final class Reports {
+    var results: [Result<KafkaPosition, KafkaError>] = []
+  }
+}
+
+extension ErasureFailure {
+  /// What Kafka said about an operator's topic.
+  fileprivate init(_ error: KafkaError, _ topic: String) {
+    switch error.code {
+    case .notAuthorized:
+      self.init(.misconfigured, "\(topic): Describe, DescribeConfigs and Write are needed: \(error)")
+    case .unknownTopic, .authenticationFailed, .unsupported: self.init(.misconfigured, "\(topic): \(error)")
+    default: self.init(error.isRetriable || error.isUncertain ? .unavailable : .refused, "\(topic): \(error)")
     }
   }
 }

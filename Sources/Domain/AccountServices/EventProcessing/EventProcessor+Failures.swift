@@ -21,7 +21,7 @@ extension EventProcessor {
     if failure.consequence == .transient { return failures.add((passage, failure)) }
     metrics.countRetry(failure.cause)
     passage.waits += 1
-    if isLong, !passage.isOverdue {
+    if isLong, !passage.isOverdue, !failure.isExpected {
       passage.isOverdue = true
       logger.error("an event waits and waits", metadata(of: passage, failure))
     }

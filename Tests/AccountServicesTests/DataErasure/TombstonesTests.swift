@@ -1,0 +1,123 @@
+import AccountEvents
+import AccountServices
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// Tombstones on the topics of a real broker: librdkafka's own cluster knows no topic's settings.
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(5))) struct TombstonesTests {
+  private let order = ErasureOrder.sample
+
+  /// Runs `body` with a target on a new topic of three partitions.
+  private func withTarget(
+    _ topic: String, settings: [String: String],
+    _ body: @Loop (Tombstones, RealBroker, KafkaConfiguration) async throws -> Void
+  ) async throws {
+    let broker = try await RealBroker.shared()
+    let configuration = try configuration(broker)
+    let admin = try Admin(configuration, log: { _ in })
+    let new = NewTopic(topic, partitions: 3, replicationFactor: 1, settings: settings)
+    _ = try await admin.createTopics([new], within: .seconds(120))
+    _ = try await admin.awaitTopic(topic, within: .seconds(120))
+    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    let target = Tombstones(topics: [topic], key: .account, producer: producer, admin: admin)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(target, broker, configuration)) } catch { result = .failure(error) }
+    await producer.close(within: .seconds(10))
+    await admin.close()
+    try result.get()
+  }
+
+  private func configuration(_ broker: RealBroker, _ more: [(String, String)] = []) throws -> KafkaConfiguration {
+    try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)] + more)
+  }
+
+  /// Writes the account's record into this partition, as a client would that chooses partitions in its own way.
+  private func write(to topic: String, _ partition: Int32, _ configuration: KafkaConfiguration) async throws {
+    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    _ = try await producer.send(
+      KafkaRecord(topic: topic, partition: partition, key: order.account.key, value: Array("Ada".utf8)))
+    await producer.close(within: .seconds(10))
+  }
+
+  /// What is left of each key in each partition once they are compacted: the last record's value, unless it has none.
+  private func left(
+    in topic: String, _ partitions: Int32, _ configuration: KafkaConfiguration
+  ) async throws -> [TopicPartition: [String]] {
+    let admin = try Admin(configuration, log: { _ in })
+    let ends = try await admin.endOffsets(of: topic, within: .seconds(60))
+    await admin.close()
+    #expect(ends.count == Int(partitions))
+    let consumer = try Consumer(configuration, group: nil, log: { _ in })
+    try consumer.assign((0..<partitions).map { PartitionStart(topic: topic, partition: $0, at: .beginning) })
+    var last: [TopicPartition: [[UInt8]: String?]] = [:]
+    var count = ends.values.reduce(0, +)
+    while count > 0 {
+      for record in try await consumer.next(upTo: 100) {
+        let partition = TopicPartition(topic, record.position.partition)
+        let value = record.value.map { String(decoding: $0, as: UTF8.self) }
+        last[partition, default: [:]][record.key ?? []] = .some(value)
+        count -= 1
+      }
+    }
+    await consumer.close()
+    return last.mapValues { $0.values.compactMap(\.self) }.filter { !$0.value.isEmpty }
+  }
+
+  @Test func reachWhatOthersWroteWhicheverPartitionTheyChose() async throws {
+    let topic = "tombstones-others"
+    try await withTarget(topic, settings: ["cleanup.policy": "compact"]) { target, _, configuration in
+      try await target.check()
+      for partition in 0..<3 as Range<Int32> { try await write(to: topic, partition, configuration) }
+      let before = try await left(in: topic, 3, configuration)
+      let result = try await target.erase(order)
+      let after = try await left(in: topic, 3, configuration)
+      #expect(before.count == 3 && after.isEmpty)
+      #expect(result.state == .erased)
+    }
+  }
+
+  @Test func reachPartitionsThatWereAddedLater() async throws {
+    let topic = "tombstones-added"
+    try await withTarget(topic, settings: ["cleanup.policy": "compact,delete"]) { target, broker, configuration in
+      _ = try await target.erase(order)
+      let outcome = try await RunningProgram.finish(
+        path: "\(RealBroker.home ?? "")/bin/kafka-topics.sh",
+        ["--bootstrap-server", broker.bootstrapServers, "--alter", "--topic", topic, "--partitions", "5"])
+      #expect(outcome.end == .exit(0), "\(outcome.errors)")
+      let admin = try Admin(configuration, log: { _ in })
+      try await until { try await admin.awaitTopic(topic, within: .seconds(60)).partitions.count == 5 }
+      await admin.close()
+      for partition in [0, 4] as [Int32] { try await write(to: topic, partition, configuration) }
+      _ = try await target.erase(order)
+      let after = try await left(in: topic, 5, configuration)
+      #expect(after.isEmpty)
+    }
+  }
+
+  @Test func areRefusedWhereTheTopicIsNotCompacted() async throws {
+    let topic = "tombstones-deleting"
+    try await withTarget(topic, settings: ["cleanup.policy": "delete"]) { target, _, configuration in
+      let checked = await #expect(throws: ErasureFailure.self) { try await target.check() }
+      #expect(checked?.code == .misconfigured && checked?.detail.contains("cleanup.policy is delete") == true)
+      try await write(to: topic, 1, configuration)
+      let erased = await #expect(throws: ErasureFailure.self) { try await target.erase(order) }
+      #expect(erased?.code == .misconfigured)
+      let after = try await left(in: topic, 3, configuration)
+      #expect(after.count == 1, "nothing was changed")
+    }
+  }
+
+  @Test func sayThatTheTopicIsNotThere() async throws {
+    let broker = try await RealBroker.shared()
+    let configuration = try configuration(broker)
+    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    let admin = try Admin(configuration, log: { _ in })
+    let target = Tombstones(topics: ["tombstones-nowhere"], key: .subject, producer: producer, admin: admin)
+    let checked = await #expect(throws: ErasureFailure.self) { try await target.check() }
+    #expect(checked?.code == .misconfigured)
+    await producer.close(within: .seconds(10))
+    await admin.close()
+  }
+}
