@@ -1,20 +1,23 @@
+import AccountEvents
 import EventLoop
+import Kafka
 import SQLite
 import TestSupport
 import Testing
 
-/// `siwa erase --dry-run`, as an operator uses it.
+/// `siwa erase`, as an operator uses it.
 @Loop @Suite(.timeLimit(.minutes(3))) struct EraseCommandTests {
   private let files = TemporaryDirectory()
 
   private func run(
-    _ words: [String], input: String = "", shop: String = ""
+    _ words: [String], input: String = "", shop: String = "", servers: String = "127.0.0.1:9"
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     let path = files.write(
       "siwa.yaml",
       """
-      teams: { A1B2C3D4E5: { erase: { consent-revoked: [search] } } }
-      kafka: { bootstrap.servers: "127.0.0.1:9" }
+      teams:
+        A1B2C3D4E5: { audiences: [com.example.web, com.example.app], erase: { consent-revoked: [search] } }
+      kafka: { bootstrap.servers: "\(servers)" }
       data-eraser:
         targets:
           shop:
@@ -26,8 +29,9 @@ import Testing
           search: { topics: [search.customers] }
           invoices: { retain: a law, until: 2036-12-31 }
       """)
+    let team = words.contains("--team") ? [] : ["--team", "A1B2C3D4E5"]
     return try await RunningProgram.finish(
-      path: RunningProgram.path(of: "siwa"), ["erase", "--config", path, "--team", "A1B2C3D4E5"] + words, input: input)
+      path: RunningProgram.path(of: "siwa"), ["erase", "--config", path] + team + words, input: input)
   }
 
   @Test func saysWhatWouldBeErasedAndErasesNothing() async throws {
@@ -53,9 +57,61 @@ import Testing
       "\(cascading.errors)")
   }
 
-  @Test func refusesToErase() async throws {
-    let outcome = try await run(["--sub", "ada"])
-    #expect(outcome.end == .exit(2) && outcome.errors.contains("--dry-run"))
+  @Test func asksForADeletionOnceWithWhoAndWhy() async throws {
+    let cluster = try EmbeddedCluster(brokers: 1)
+    try cluster.createTopic(Topic.accountEvents.name, partitions: 3)
+    let words = ["--sub", "-", "--by", "bob", "--reason", "a letter", "--yes"]
+    let first = try await run(words, input: "ada\n", servers: cluster.bootstrapServers)
+    #expect(first.end == .exit(0), "\(first.errors)")
+    let lines = first.output.split(separator: "\n")
+    try #require(lines.count == 2)
+    let id = try #require(lines[0].split(separator: " ").last.map(String.init))
+    #expect(id.hasPrefix("operator-") && id.utf8.count == 31)
+    #expect(lines[1].hasPrefix("asked for  apple.account-events.v1/"))
+    // As somebody would who does not know whether it was.
+    let again = try await run(words + ["--id", id], input: "ada\n", servers: cluster.bootstrapServers)
+    #expect(again.end == .exit(0), "\(again.errors)")
+
+    let consumer = try Consumer(
+      KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)]), group: nil, log: { _ in })
+    try consumer.assign(
+      (0..<3).map { PartitionStart(topic: Topic.accountEvents.name, partition: $0, at: .beginning) })
+    var records: [ConsumedRecord] = []
+    while records.count < 2 { records += try await consumer.next(upTo: 2) }
+    await consumer.close()
+    #expect(Set(records.map(\.position.partition)).count == 1)
+    for record in records {
+      let event = try AccountEvent(decoding: try #require(record.value))
+      #expect(event.id.text == id && event.kind == .accountDeletionRequested)
+      #expect(event.account.key == Array("A1B2C3D4E5/ada".utf8) && record.key == event.account.key)
+      #expect(event.audience.text == "com.example.app")
+      func header(_ name: String) -> String? {
+        record.headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+      }
+      #expect(header("ce_source") == "urn:siwa:operator" && header("ce_id") == id)
+      #expect(header("ce_type") == "com.apple.siwa.account-deletion-requested.v1")
+      #expect(header("requested-by") == "bob" && header("request-reason") == "a letter")
+      #expect(header("apple-jws") == nil)
+    }
+  }
+
+  @Test(arguments: [
+    (["--sub", "ada", "--yes"], "--reason"), (["--sub", "ada", "--reason", "a letter"], "say --yes"),
+    (["--sub", "ada", "--reason", "a letter", "--yes", "--on", "consent-revoked"], "--dry-run"),
+    (["--sub", "a da", "--reason", "a letter", "--yes"], "--sub"),
+    (["--sub", "ada", "--reason", "a letter", "--yes", "--team", "C1B2C3D4E5"], "teams.C1B2C3D4E5"),
+  ])
+  func asksForNothingThatCannotBeMeant(_ words: [String], _ said: String) async throws {
+    let outcome = try await run(words)
+    #expect(outcome.end == .exit(2) && outcome.errors.contains(said), "\(outcome.errors)")
+    #expect(outcome.output.isEmpty)
+  }
+
+  @Test func saysHowToRepeatWhatIsNotKnownToBeAskedFor() async throws {
+    let outcome = try await run(["--sub", "ada", "--by", "bob", "--reason", "a letter", "--yes", "--id", "letter-7"])
+    #expect(outcome.end == .exit(3), "\(outcome)")
+    #expect(outcome.output == "event      letter-7\n")
+    #expect(outcome.errors.contains("repeat it with --id letter-7"))
   }
 
   @Test func saysWhichTargetCannotBeAsked() async throws {

@@ -7,6 +7,19 @@ extension EventRecord {
       reason: nil, jws: jws)
   }
 
+  /// The record of a deletion that an operator has asked for: who did and why stands in its headers, without personal data
+  /// of the account's. Nobody has signed it.
+  public init(_ event: AccountEvent, requestedBy person: String, reason: String) {
+    let record = EventRecord(
+      topic: .accountEvents, id: event.id, source: .operator, type: event.kind.typeHeader, time: event.occurredAt,
+      team: event.team, audience: event.audience, subject: event.subject, value: event.json, reason: nil, jws: nil)
+    self.init(
+      topic: record.topic, key: record.key, value: record.value,
+      headers: record.headers + [
+        Header(Self.requestedByHeader, person), Header(Self.requestReasonHeader, reason),
+      ])
+  }
+
   /// The record of what is kept aside, with the notification that proves it. The value is Apple's own JSON.
   public init(_ event: QuarantinedEvent, jws: [UInt8]) {
     self.init(
@@ -80,6 +93,7 @@ extension EventRecord.Header {
   fileprivate static let contentType = Self("content-type", "application/json")
   fileprivate static let apple = Self("ce_source", "https://appleid.apple.com")
   fileprivate static let accounts = Self("ce_source", "urn:siwa:accounts")
+  fileprivate static let `operator` = Self("ce_source", "urn:siwa:operator")
   fileprivate static let quarantined = Self("ce_type", "com.apple.siwa.quarantined.v1")
   fileprivate static let signingKey = Self("ce_type", "com.apple.siwa.signing-key.v1")
   fileprivate static let emailRelay = Self("ce_type", "com.apple.siwa.email-relay.v1")

@@ -31,6 +31,10 @@ public struct EventRecord: Sendable, Hashable {
 
   /// The header that holds the notification as Apple signed it, so that anyone can verify it again.
   public static let signatureHeader = "apple-jws"
+  /// The header that says which operator has asked for a deletion.
+  public static let requestedByHeader = "requested-by"
+  /// The header that says why an operator has asked for a deletion.
+  public static let requestReasonHeader = "request-reason"
   /// The header that says why a record stands in quarantine: a `QuarantinedEvent.Reason`.
   public static let reasonHeader = "quarantine-reason"
 }

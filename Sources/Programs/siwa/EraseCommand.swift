@@ -2,20 +2,28 @@ import AccountEvents
 import AccountServices
 import AccountStore
 import Configuration
+import Cryptography
 import EventLoop
+import Glibc
 import Kafka
 import Telemetry
 
-/// `siwa erase`: what would be erased of a person.
+/// `siwa erase`: asks for the erasure of a person, or says what one would erase.
 struct EraseCommand: Command {
   static let name = "erase"
-  static let summary = "Says what would be erased of a person, target by target, and erases nothing."
+  static let summary = "Asks for the deletion of a person's account, or says what it would erase."
   static let details = """
-    Erasures follow from events: siwa-data-eraser does them. This asks the same targets, in the same order and by the same
-    settings, how much they hold; services and topics cannot be asked. Nothing is changed.
+    Needs no event of Apple's: it puts account-deletion-requested onto apple.account-events.v1, with who asked for it and
+    why. siwa-token-revoker revokes at Apple, siwa-data-eraser erases from every target of the team's policy, siwa-email-relay forgets, each once and each
+    with its outcome. On a terminal it asks before it does.
+    The event's id is printed before anything is done. Should the command be cut short, repeat it with --id and that id:
+    what is done is not done again.
 
-    Exit codes: 0 all was asked, 1 a target could not be asked, 2 the command line or the configuration has to change
-    first.
+    With --dry-run nothing is changed: the same targets are asked, in the same order and by the same settings, how much
+    they hold; services and topics cannot be asked.
+
+    Exit codes: 0 asked for, or all was asked, 1 it was not, or a target could not be asked, 2 the command line or the
+    configuration has to change first, 3 the cluster cannot be asked.
 
     """
   static let examples = [
@@ -24,6 +32,8 @@ struct EraseCommand: Command {
     CommandExample(
       "siwa erase --dry-run --team A1B2C3D4E5 --sub - --on consent-revoked",
       "What the team's policy erases where a person withdraws consent."),
+    CommandExample(
+      "siwa erase --team A1B2C3D4E5 --sub - --by bob --reason 'letter of 3 May' --yes", "Erases, without asking."),
   ]
 
   /// What leads to an erasure.
@@ -32,33 +42,107 @@ struct EraseCommand: Command {
     case consentRevoked = "consent-revoked"
   }
 
+  private let isDryRun: Bool
   private let team: TeamID
   private let subject: String
   private let cause: Cause
+  private let person: String
+  private let reason: String?
+  private let id: EventID?
+  private let isConfirmed: Bool
   private let options: ConfigurationOptions
 
   init(reading arguments: inout CommandArguments) {
-    let isDryRun = arguments.flag("--dry-run", "Has to be there: this command erases nothing.")
+    isDryRun = arguments.flag("--dry-run", "Asks the targets what they hold, and erases nothing.")
     team = arguments.read("--team", "TEAM", .teamID, "The team of the app.")
     subject = arguments.read(
       "--sub", "SUB", .text(1...255),
       "The person, as Apple names them to the team. With - it is read from the standard input, and no shell keeps it.")
     cause = arguments.read(
-      "--on", "EVENT", .choice(Cause.self), default: .accountDelete, "Which event is thought of.")
+      "--on", "EVENT", .choice(Cause.self), default: .accountDelete, "With --dry-run: which event is thought of.")
+    person = arguments.readPerson()
+    reason = arguments.readIfPresent(
+      "--reason", "TEXT", .text(3...1000), "Why; it is kept with the event, without personal data.")
+    id = arguments.readIfPresent("--id", "ID", .eventID, "The event's id: that of the command that is repeated.")
+    isConfirmed = arguments.flag("--yes", "Does not ask.")
     options = ConfigurationOptions(reading: &arguments)
-    if !isDryRun { arguments.refuse("say --dry-run: erasures follow from events, and siwa-data-eraser does them") }
+    if !isDryRun {
+      if reason == nil { arguments.refuse("--reason TEXT: missing; it is kept with the event") }
+      if cause == .consentRevoked { arguments.refuse("--on consent-revoked goes with --dry-run") }
+    }
   }
 
-  func run() async -> ExitCode { await survey() }
+  func run() async -> ExitCode {
+    guard let subject = AppleSubject(subject == "-" ? readLine(strippingNewline: true) ?? "" : subject) else {
+      Terminal.complain("siwa: --sub: expected 1 to 255 visible ASCII characters")
+      return .misuse
+    }
+    let account = Account(team: team, subject: subject)
+    return isDryRun ? await survey(account) : await ask(for: account)
+  }
+
+  // MARK: The request
 
   @Loop
-  private func survey() async -> ExitCode {
+  private func ask(for account: Account) async -> ExitCode {
+    let event: AccountEvent
     do {
-      let text = subject == "-" ? readLine(strippingNewline: true) ?? "" : subject
-      guard let subject = AppleSubject(text) else {
-        Terminal.complain("siwa: --sub: expected 1 to 255 visible ASCII characters")
+      let sources = options.sources(environment: ConfigurationSources.processEnvironment)
+      let settings = try ConfigurationSchema.siwa.load(ErasureSettings.self, from: sources).value
+      let audiences = try ConfigurationSchema.siwa.load(TeamsSettings.self, from: sources).value.teams
+      guard let policy = settings.policies[team],
+        let audience = audiences.filter({ $0.value == team }).keys.min(by: { $0.text < $1.text })
+      else {
+        Terminal.complain("siwa: teams.\(team): its erase or its audiences are missing")
         return .misuse
       }
+      guard isConfirmed || confirms(policy.accountDelete) else { return .misuse }
+      let now = Timestamp.now
+      event = AccountEvent(
+        id: try id ?? .ofOperator(), team: team, audience: audience, subject: account.subject,
+        kind: .accountDeletionRequested, occurredAt: now, issuedAt: now)
+    } catch let faults as ConfigurationError {
+      Terminal.complain("\(faults)")
+      return .misuse
+    } catch {
+      Terminal.complain("siwa: \(error)")
+      return .failure
+    }
+    Terminal.say("event      \(event.id)")
+    return await options.withKafka { configuration, log throws(KafkaError) in
+      let producer = try Producer(configuration, deadline: Self.deadline, log: log)
+      let record = KafkaRecord(EventRecord(event, requestedBy: person, reason: reason ?? ""))
+      let result: Result<KafkaPosition, KafkaError>
+      do throws(KafkaError) { result = .success(try await producer.send(record)) } catch { result = .failure(error) }
+      await producer.close(within: Self.deadline)
+      if case .failure = result {
+        Terminal.complain("siwa: not known to be asked for: repeat it with --id \(event.id)")
+      }
+      let position = try result.get()
+      Terminal.say("asked for  \(record.topic)/\(position.partition)/\(position.offset)")
+      return .success
+    }
+  }
+
+  private static let deadline = Duration.seconds(30)
+
+  /// Asks on the terminal; without one, says what is missing.
+  private func confirms(_ plan: [String]) -> Bool {
+    guard isatty(STDIN_FILENO) == 1 else {
+      Terminal.complain("siwa: nobody can be asked here: say --yes")
+      return false
+    }
+    Terminal.complain("Erases the account for good, from: \(plan.joined(separator: ", ")). Type the Team ID to go on:")
+    if readLine(strippingNewline: true) == team.text { return true }
+    Terminal.complain("siwa: nothing was done")
+    return false
+  }
+
+  // MARK: What would be erased
+
+  @Loop
+  private func survey(_ account: Account) async -> ExitCode {
+    do {
       let sources = options.sources(environment: ConfigurationSources.processEnvironment)
       let settings = try ConfigurationSchema.siwa.load(ErasureSettings.self, from: sources).value
       guard let policy = settings.policies[team] else {
@@ -69,9 +153,8 @@ struct EraseCommand: Command {
       let kafka = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value.configuration(of: "siwa")
       let targets = try Erasures.makeTargets(
         settings.targets, kafka: kafka, logger: Logger(level: .error, format: .text))
-      guard let event = EventID("dry-run") else { preconditionFailure("the id is well-formed") }
       let order = ErasureOrder(
-        account: Account(team: team, subject: subject), event: event, reason: cause.rawValue, occurredAt: .now)
+        account: account, event: try .ofOperator(), reason: cause.rawValue, occurredAt: .now)
       return await say(order, plan, targets)
     } catch let faults as ConfigurationError {
       Terminal.complain("\(faults)")
@@ -108,5 +191,30 @@ struct EraseCommand: Command {
     let isStoreErased = plan.contains(ErasureSettings.accountStore)
     Terminal.say("\(ErasureSettings.accountStore): \(isStoreErased ? "would be erased" : "not touched")")
     return exit
+  }
+}
+
+extension EventID {
+  /// An id of our own, unlike any of Apple's.
+  fileprivate static func ofOperator() throws -> EventID {
+    let id = EventID("operator-\(Base64URL.encode(try SecureRandom.bytes(16)))")
+    guard let id else { preconditionFailure("letters, digits, hyphens and underscores") }
+    return id
+  }
+}
+
+extension SettingType where Value == EventID {
+  /// The id of an event.
+  static var eventID: SettingType {
+    SettingType(
+      "event ID", expected: "an event's id (1 to 128 visible ASCII characters)", standIn: .sample, show: \.text,
+      parse: { EventID($0) })
+  }
+}
+
+extension EventID {
+  fileprivate static var sample: EventID {
+    guard let id = EventID("operator-S25cB0PbHs6y97gYYmgydQ") else { preconditionFailure("the sample is well-formed") }
+    return id
   }
 }

@@ -12,11 +12,13 @@ struct ErasuresList: Command {
   static let details = """
     A line for each target that may still hold something of a person, without personal data: since when, the event, the
     account's keyed hash, the target, how far it is, why it has failed last, and how many attempts at the event have failed.
-    'begun' is being worked on at the moment, or was when a process ended. siwa-data-eraser goes on with what has failed by
-    itself; where it has put the event aside, a person has to decide: see 'siwa dead-letters --consumer data-eraser'.
+    'begun' is being worked on at the moment, or was when a process ended; 'in-progress' is a service at work, by its own
+    words. siwa-data-eraser goes on with what has failed by itself. Where it has put the event aside, an operator has to
+    decide: see 'siwa dead-letters --consumer data-eraser'; so too of a target that the policy does not name any more
+    ('undeclared'): declare it again, or see 'siwa erasures discard'.
 
-    Exit codes: 0 nothing is open, 1 something is, 2 the command line, the configuration or the store has to change
-    first, 3 the store cannot be reached at the moment.
+    Exit codes: 0 nothing is open but what services are at work on, 1 something is, 2 the command line, the configuration
+    or the store has to change first, 3 the store cannot be reached at the moment.
 
     """
   static let examples = [
@@ -38,13 +40,14 @@ struct ErasuresList: Command {
   func run() async -> ExitCode {
     await StoreAccess.open(options) { store throws(AccountStoreError) in
       var last: OpenErasure.Place?
+      var isAllInProgress = true
       repeat {
         let open = try await store.openErasures(by: .dataEraser, after: last, limit: Self.page)
         for erasure in open { Terminal.say(isJSON ? erasure.json : erasure.line) }
+        isAllInProgress = isAllInProgress && open.allSatisfy(\.isInProgress)
         guard let end = open.last?.place, open.count == Self.page else {
-          let isNothingOpen = last == nil && open.isEmpty
-          if isNothingOpen, !isJSON { Terminal.say("Nothing is open.") }
-          return isNothingOpen ? .success : .failure
+          if last == nil, open.isEmpty, !isJSON { Terminal.say("Nothing is open.") }
+          return isAllInProgress ? .success : .failure
         }
         last = end
       } while true
@@ -53,18 +56,22 @@ struct ErasuresList: Command {
 }
 
 extension OpenErasure {
+  fileprivate var isInProgress: Bool { state == .begun && cause == ErasureStep.inProgress }
+  private var stateInWords: String { isInProgress ? cause : state.rawValue }
+  private var causeInWords: String? { isInProgress || cause.isEmpty ? nil : cause }
+
   fileprivate var line: String {
     [
-      since.description, place.event.text, account.description, place.target, state.rawValue,
-      cause.isEmpty ? "-" : cause, String(attempts),
+      since.description, place.event.text, account.description, place.target, stateInWords,
+      causeInWords ?? "-", String(attempts),
     ].joined(separator: "  ")
   }
 
   fileprivate var json: String {
     let value: JSONValue = [
       "since": .string(since.description), "event": .string(place.event.text),
-      "account": .string(account.description), "target": .string(place.target), "state": .string(state.rawValue),
-      "cause": cause.isEmpty ? .null : .string(cause), "attempts": .integer(Int64(attempts)),
+      "account": .string(account.description), "target": .string(place.target), "state": .string(stateInWords),
+      "cause": causeInWords.map { .string($0) } ?? .null, "attempts": .integer(Int64(attempts)),
     ]
     return String(decoding: value.bytes, as: UTF8.self)
   }

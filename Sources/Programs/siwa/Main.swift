@@ -17,7 +17,8 @@ struct Siwa {
         StorePrune.self, StoreRotateKey.self,
         TopicsList.self,
         TopicsCreate.self, TopicsCompare.self, DeadLettersList.self, DeadLettersShow.self, DeadLettersRetry.self,
-        DeadLettersDiscard.self, EraseCommand.self, ErasuresList.self, ConfigurationCheck.self, ConfigurationList.self,
+        DeadLettersDiscard.self, EraseCommand.self, ErasuresList.self, ErasuresDiscard.self,
+        ErasuresDue.self, ConfigurationCheck.self, ConfigurationList.self,
       ])
     exit(Loop.run { await program.run(words).rawValue })
   }

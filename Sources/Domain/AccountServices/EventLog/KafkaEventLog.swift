@@ -101,7 +101,8 @@ package final class KafkaEventLog: EventLog {
 }
 
 extension KafkaRecord {
-  init(_ record: EventRecord) {
+  /// The record as it is sent; its partition follows from the key.
+  package init(_ record: EventRecord) {
     self.init(
       topic: record.topic.name, key: record.key, value: record.value,
       headers: record.headers.map { KafkaHeader($0.name, $0.value) })
