@@ -71,7 +71,7 @@ import Testing
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
       try await stage.ingress(descriptors: "64:400") { ingress in
         _ = try await ingress.program.line(with: "no more than 200 can be open")
-        let silent = try (0..<500).map { _ in try RawClient(ingress.address) }
+        let silent = try (0..<300).map { _ in try RawClient(ingress.address) }
         try await ingress.untilReady()
         for _ in 0..<3 { #expect(try await ingress.post(stage.sign(.consentRevoked).body).status == 200) }
         let metrics = try await ingress.get("/metrics").text
