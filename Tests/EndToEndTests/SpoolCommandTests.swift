@@ -1,6 +1,8 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import Foundation
+import Kafka
 import SQLite
 import Telemetry
 import TestSupport
@@ -72,6 +74,70 @@ import Testing
     try database.execute("UPDATE record SET headers = x'ff' WHERE sequence > 1")
     let damaged = try await siwa(["--directory", directory])
     #expect(damaged.end == .exit(0) && damaged.output.contains("\nDamaged  2, which stay: 2, 3\n1  apple."))
+  }
+
+  @Test(.timeLimit(.minutes(3)))
+  func whatGetsNowhereIsSomebodysDecision() async throws {
+    func run(_ verb: String, _ words: String...) async throws -> (RunningProgram.End, output: String, errors: String) {
+      let outcome = try await siwa([verb, "--directory", directory] + words, ["USER": "eve"])
+      return (outcome.end, outcome.output, outcome.errors)
+    }
+    let spool = try await filled()
+    let shown = try await run("show", "--record", "2")
+    #expect(shown.0 == .exit(0) && shown.errors == "" && !shown.output.contains("ada"))
+    #expect(shown.output.hasPrefix("record: 2\n") && shown.output.contains("\nce_id: event-2\n"))
+    let whole = try await run("show", "--record", "2", "--personal")
+    #expect(whole.output.contains("\nkey: A1B2C3D4E5/ada\n") && whole.output.hasSuffix(#"\#n{"sub":"ada"}\#n"#))
+    #expect(try await run("show", "--record", "9").errors == "siwa: no record 9 waits\n")
+    let words = ["--record", "2", "--reason", "a rehearsal"]
+    let busy = try await run("discard", words[0], words[1], words[2], words[3])
+    #expect(busy.0 == .exit(1) && busy.output == "")
+    #expect(busy.errors == "siwa: the spool in \(directory): the ingress has it: end that one first\n")
+    await spool.close()
+
+    #expect(try await run("discard", "--record", "2").0 == .exit(2), "not without a reason")
+    let discarded = try await run("discard", words[0], words[1], words[2], words[3])
+    #expect(discarded.0 == .exit(0) && discarded.output == "discarded  2\n" && discarded.errors == "")
+    let again = try await run("discard", words[0], words[1], words[2], words[3])
+    #expect(again.0 == .exit(1) && again.errors == "siwa: no record 2 waits\n")
+    let list = try await run("list").output.split(separator: "\n")
+    #expect(list.map { $0.prefix(3) } == ["1  ", "3  "])
+    #expect(try await run("list", "--json", "--limit", "1").output.hasPrefix(#"[{"record":1,"since":1767225600000,"#))
+    let notes = try String(contentsOfFile: directory + "/decisions.jsonl", encoding: .utf8)
+    #expect(notes.split(separator: "\n").count == 1 && !notes.contains("ada"))
+    for part in [#""by":"eve""#, #""reason":"a rehearsal""#, #""event":"event-2""#] { #expect(notes.contains(part)) }
+  }
+
+  /// What a host left behind that is no more.
+  @Test(.timeLimit(.minutes(3)))
+  func aSpoolThatNobodyServesIsPublishedByHand() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    let brokers = cluster.bootstrapServers
+    let spool = try await filled()
+    await spool.close()
+    func release(_ words: String...) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+      try await siwa(
+        ["release", "--directory", directory] + words,
+        ["SIWA_CONFIG": "/dev/null", "SIWA_KAFKA_BOOTSTRAP_SERVERS": brokers, "USER": "eve"])
+    }
+    let overtaking = try await release("--record", "3")
+    #expect(overtaking.end == .exit(1) && overtaking.output == "")
+    #expect(overtaking.errors.hasPrefix("siwa: record 1 is of the same user and comes first"))
+    let all = try await release("--all")
+    #expect(all.end == .exit(0) && all.errors == "" && all.output == "released  1\nreleased  2\nreleased  3\n")
+    #expect(try SpoolReport(lookingInto: directory, listing: 0).records == 0)
+    try await TopicReader.run(brokers) { reader in
+      var offsets: [Int64] = []
+      for number in 1...3 {
+        let record = try await reader.record(of: "event-\(number)")
+        #expect(record.key == Array("A1B2C3D4E5/ada".utf8))
+        offsets.append(record.position.offset)
+      }
+      #expect(offsets == offsets.sorted())
+    }
+    let notes = try String(contentsOfFile: directory + "/decisions.jsonl", encoding: .utf8)
+    #expect(notes.split(separator: "\n").count { $0.contains(#""decision":"released""#) } == 3)
+    _ = consume cluster
   }
 
   @Test(.timeLimit(.minutes(3)))

@@ -12,7 +12,8 @@ struct Siwa {
     let program = CommandLineProgram(
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
       [
-        DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, KeysCommand.self,
+        DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, SpoolList.self, SpoolShow.self,
+        SpoolRelease.self, SpoolDiscard.self, KeysCommand.self,
         StoreCreateKey.self, StoreMigrate.self, StoreIntegrity.self, StoreBackup.self, StoreReconcile.self,
         StorePrune.self, StoreRotateKey.self,
         TopicsList.self,

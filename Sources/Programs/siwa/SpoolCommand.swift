@@ -23,16 +23,13 @@ struct SpoolCommand: Command {
       "The same for scripts: one JSON object, times in milliseconds."),
   ]
 
-  let options: ConfigurationOptions
-  let directory: String?
+  let access: SpoolAccess
   let isListed: Bool
   let limit: Int
   let isJSON: Bool
 
   init(reading arguments: inout CommandArguments) {
-    options = ConfigurationOptions(reading: &arguments)
-    directory = arguments.readIfPresent(
-      "--directory", "DIRECTORY", .path, "The spool's directory; without it, ingress.spool.directory is read.")
+    access = SpoolAccess(reading: &arguments)
     isListed = arguments.flag("--list", "Lists the records too, oldest first.")
     limit = arguments.read(
       "--limit", "NUMBER", .integer(1...100_000), default: 100, "How many records are listed at most.")
@@ -40,31 +37,12 @@ struct SpoolCommand: Command {
   }
 
   func run() async -> ExitCode {
-    let folder: String
-    do throws(ConfigurationError) {
-      folder = if let directory { directory } else { try configuredDirectory() }
-    } catch {
-      Terminal.complain("\(error)")
-      return .misuse
-    }
-    let thread = BlockingThread(named: "spool-report")
-    defer { thread.close() }
-    let result = await thread.run { [isListed, limit] in
-      Result { () throws(SpoolError) in try SpoolReport(lookingInto: folder, listing: isListed ? limit : 0) }
-    }
-    switch result {
-    case .success(let report):
+    await access.look { [isListed, limit] folder throws(SpoolError) in
+      try SpoolReport(lookingInto: folder, listing: isListed ? limit : 0)
+    } then: { report, folder in
       Terminal.say(isJSON ? json(report, folder) : text(report, folder))
       return .success
-    case .failure(let error):
-      Terminal.complain("siwa: \(error)")
-      return .failure
     }
-  }
-
-  private func configuredDirectory() throws(ConfigurationError) -> String {
-    let sources = options.sources(environment: ConfigurationSources.processEnvironment)
-    return try ConfigurationSchema.siwa.load(SpoolSettings.self, from: sources).value.directory
   }
 
   private func text(_ report: SpoolReport, _ folder: String) -> String {
@@ -75,7 +53,7 @@ struct SpoolCommand: Command {
       lines.append("Damaged  \(report.damaged.count), which stay: \(places)")
     }
     lines += report.counts.map { "\($0.records)  \($0.topic)  \($0.type)" }
-    lines += report.first.map { "\($0.sequence)  \($0.since)  \($0.topic)  \($0.type)  \($0.eventID)" }
+    lines += report.first.map(\.line)
     return lines.joined(separator: "\n")
   }
 

@@ -214,6 +214,17 @@ final class SpoolFile {
     try SpoolError.translating(path) { () throws(SQLiteError) in try SpoolSchema.heldKeys(of: database) }
   }
 
+  /// The number of each record with what it counts under, oldest first.
+  func accounts() throws(SpoolError) -> [(sequence: Int64, account: [UInt8])] {
+    var accounts: [(sequence: Int64, account: [UInt8])] = []
+    try SpoolError.translating(path) { () throws(SQLiteError) in
+      try database.prepare("SELECT sequence, coalesce(key, value) FROM held ORDER BY sequence").forEach {
+        row throws(SQLiteError) in accounts.append((try row.value(0), try row.value(1)))
+      }
+    }
+    return accounts
+  }
+
   /// Deletes what is gone, and gives the space back where nothing is held any more: no page of the past stays, in the file
   /// or in the log. `isDone` is false where a reader is in the way.
   func shrink() throws(SpoolError) -> (content: Content, isDone: Bool) {

@@ -41,6 +41,15 @@ final class SpoolKeeper: Sendable {
     }
   }
 
+  /// Takes the directory, and opens the file that is there as it is.
+  func openAsItIs() async throws(SpoolError) {
+    try await run { [self] () throws(SpoolError) in
+      _ = try SpoolSchema.look(into: directory)  // there is one, and of a version that is known
+      try lock.withLock { lock throws(SpoolError) in lock = try SpoolDirectory(taking: directory) }
+      _ = try openDatabase()
+    }
+  }
+
   /// Tries once more to open the file.
   func reopen() async throws(SpoolError) -> SpoolFile.Content {
     try await run { [self] () throws(SpoolError) in

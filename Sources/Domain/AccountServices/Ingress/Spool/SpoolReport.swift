@@ -50,6 +50,30 @@ package struct SpoolReport: Sendable, Equatable {
     }
   }
 
+  /// Looks into the spool in `directory` for some records, oldest first: each whole, or nil where it cannot be read. It
+  /// blocks while it reads.
+  package static func records(
+    _ sequences: Set<Int64>, lookingInto directory: String
+  ) throws(SpoolError) -> [(sequence: Int64, record: SpooledRecord?)] {
+    let database = try SpoolSchema.look(into: directory)
+    var found: [(sequence: Int64, record: SpooledRecord?)] = []
+    try SpoolError.translating(directory) { () throws(SQLiteError) in
+      let reading = try database.prepare(
+        "SELECT sequence, since, topic, key, headers, value FROM held WHERE sequence = ?")
+      for sequence in sequences.sorted() {
+        try reading.forEach(sequence) { row throws(SQLiteError) in
+          do throws(SQLiteError) {
+            found.append((sequence, try SpooledRecord(reading: row)))
+          } catch {
+            guard error.code == .unexpectedValue else { throw error }
+            found.append((sequence, nil))
+          }
+        }
+      }
+    }
+    return found
+  }
+
   private mutating func read(_ database: Database, _ limit: Int) throws(SQLiteError) {
     let content = try SpoolSchema.content(of: database)
     (records, bytes, oldest) = (content.records, content.bytes, content.oldest)
@@ -78,7 +102,8 @@ package struct SpoolReport: Sendable, Equatable {
 }
 
 extension [EventRecord.Header] {
-  fileprivate func text(of name: String) -> String {
+  /// The text of a header; empty where there is none of that name.
+  func text(of name: String) -> String {
     first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) } ?? ""
   }
 }
