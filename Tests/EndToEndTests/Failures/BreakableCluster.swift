@@ -67,6 +67,22 @@ final class BreakableCluster {
     }
   }
 
+  /// Sets a property of a topic.
+  func configure(_ topic: Topic, _ property: String) async throws {
+    try await run(
+      "kafka-configs.sh", "--alter", "--entity-type", "topics", "--entity-name", topic.name, "--add-config", property)
+  }
+
+  /// Runs one of Kafka's own tools.
+  @discardableResult
+  private func run(_ tool: String, _ words: String...) async throws -> String {
+    let home = try #require(RealBroker.home)
+    let outcome = try await RunningProgram.finish(
+      path: "\(home)/bin/\(tool)", ["--bootstrap-server", straight] + words)
+    try #require(outcome.end == .exit(0), "\(tool): \(outcome.output)\(outcome.errors)")
+    return outcome.output
+  }
+
   /// Stops a broker where it stands, connections open.
   func freeze(_ broker: Int) { Glibc.kill(brokers[broker].process, SIGSTOP) }
 

@@ -98,6 +98,9 @@ final class BreakableIngress {
   /// How many events went from the spool to their topic in this life.
   func drained() async throws -> Int { try await metric("siwa_ingress_events_drained_total") }
 
+  /// How many events wait that Kafka refuses.
+  func refused() async throws -> Int { try await metric("siwa_spool_refused_records") }
+
   private func metric(_ name: String) async throws -> Int {
     guard !isFrozen, let text = try await running?.get("/metrics").text else { return 0 }
     let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") })

@@ -41,6 +41,17 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(10)))
+  func oneTopicMayRefuseForLong() async throws {
+    try await Trial.run(users: 100, events: 20) { trial in
+      try trial.send(rate: 100, doubts: 0, seed: 1)
+      try await trial.oneTopicRefuses(for: .seconds(3))
+      let outcome = try await trial.finish()
+      #expect(outcome.verdict.quarantined > 0)
+      outcome.expectNothingLost("the quarantine refused")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
   func aDrainMayBeKilled() async throws {
     try await Trial.run(users: 150, events: 20) { trial in
       try trial.send(rate: 300, doubts: 0, seed: 1)

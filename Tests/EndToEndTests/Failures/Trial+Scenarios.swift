@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import TestSupport
 import Testing
@@ -18,6 +19,20 @@ extension Trial {
     try await until(within: .seconds(120)) { try (report?.refused ?? 0) > 50 }
     try await end(.networkSilent, 0)
     tell("well again after \(Self.seconds(try await untilRecovered())) s")
+  }
+
+  /// The quarantine refuses whatever comes, while a wrong clock sends everything there. What is answered 200 waits, and all
+  /// that follows of its users, after the clock is right again too.
+  func oneTopicRefuses(for duration: Duration) async throws {
+    try await cluster.configure(.quarantine, "max.message.bytes=1")
+    try await begin(.clockDaysForward, 0)
+    try await pass(duration)
+    try await end(.clockDaysForward, 0)
+    try await pass(duration)
+    #expect(try await ingress.refused() > 0, "and says how many")
+    try await cluster.configure(.quarantine, "max.message.bytes=1048588")
+    tell("well again after \(Self.seconds(try await untilRecovered())) s")
+    #expect(try await ingress.refused() == 0)
   }
 
   /// Kills the ingress while it drains its spool, again and again.
