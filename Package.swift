@@ -154,7 +154,7 @@ let package = Package(
     tests(
       "EndToEndTests",
       [
-        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
         "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "SQLite", "Telemetry", "TestSupport",
         "persistent-sender", "siwa", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
       ], beside: ["Preloaded", "Python"]),

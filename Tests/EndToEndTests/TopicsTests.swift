@@ -90,7 +90,8 @@ import Testing
         #expect(made.end == .exit(0) && !made.output.contains("is there already"), "\(made)")
         try await until { try await ingress.get("/metrics").text.contains("\nsiwa_spool_records 0\n") }
         let admin = try Admin(KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
-        #expect(try await admin.endOffsets(of: "apple.account-events.v1", within: .seconds(120)).values.reduce(0, +) == 1)
+        #expect(
+          try await admin.endOffsets(of: "apple.account-events.v1", within: .seconds(120)).values.reduce(0, +) == 1)
         await admin.close()
         #expect(try await ingress.end() == .exit(0))
       }

@@ -46,7 +46,11 @@ extension Client {
 
 extension TopicDescription {
   fileprivate static func read(_ topic: rd_kafka_metadata_topic) -> Result<Self, KafkaError> {
-    guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(unsafe topic.err)) }
+    guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      let error = KafkaError(unsafe topic.err)
+      let name = unsafe String(cString: topic.topic)
+      return .failure(KafkaError(error.code, error.consequence, detail: "\(name): \(error.detail)"))
+    }
     let partitions = unsafe UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt))
     return .success(
       TopicDescription(

@@ -27,6 +27,18 @@ public struct KafkaConfiguration: Sendable, CustomStringConvertible {
     return scratch.set(name, value).map { redact($0, secrets: [(name: name, value: value)]) }
   }
 
+  /// What the user may not expect of a property that works; nil if nothing.
+  public static func warning(property name: String, value: String) -> String? {
+    guard ["sasl.mechanism", "sasl.mechanisms"].contains(name), value.uppercased().hasPrefix("SCRAM-"),
+      rd_kafka_version() < 0x0206_00ff
+    else { return nil }
+    let version = unsafe String(cString: rd_kafka_version_str())
+    return """
+      librdkafka \(version) sends the nonce of SCRAM twice, and brokers refuse that from Apache Kafka 3.7.2, 3.8.1 and 3.9 \
+      on: librdkafka 2.6 is needed, or another mechanism
+      """
+  }
+
   /// A property whose value takes away what a client promises.
   public struct Contradiction: Sendable, Hashable {
     /// The property's name.

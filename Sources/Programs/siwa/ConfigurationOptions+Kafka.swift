@@ -13,7 +13,8 @@ extension ConfigurationOptions {
     let configuration: KafkaConfiguration
     do {
       let sources = sources(environment: ConfigurationSources.processEnvironment)
-      configuration = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value.configuration(of: "siwa")
+      let loaded = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources)
+      configuration = try loaded.value.configuration(of: "siwa")
     } catch {
       Terminal.complain(error is ConfigurationError ? "\(error)" : "siwa: kafka: \(error)")
       return .misuse

@@ -116,6 +116,13 @@ import Testing
     #expect(refusing == (isOfConsumersOnly ? [] : ["siwa-ingress"]) + consumers, "\(report)")
   }
 
+  @Test func warnsOfAMechanismThatBrokersRefuse() throws {
+    let scram = ["SIWA_KAFKA_SASL_MECHANISM": "SCRAM-SHA-256", "SIWA_KAFKA_SASL_USERNAME": "somebody"]
+    let loaded = try schema.load(IngressConfiguration.self, from: sources(scram))
+    #expect(loaded.warnings.map(\.origin) == [.variable("SIWA_KAFKA_SASL_MECHANISM")])
+    #expect(loaded.warnings.first?.message.contains("librdkafka 2.6") == true)
+  }
+
   @Test func warnsWhereTheMetricsAreVisibleToTheNetwork() throws {
     let loaded = try schema.load(IngressConfiguration.self, from: sources(["SIWA_INGRESS_ADMIN": "10.0.0.1:9443"]))
     #expect(loaded.warnings.map(\.origin) == [.variable("SIWA_INGRESS_ADMIN")])

@@ -190,9 +190,9 @@ final class ConsumerStage {
   }
 
   /// Starts the ingress.
-  func startIngress() async throws -> RunningIngress {
+  func startIngress(_ changes: [String: String] = [:]) async throws -> RunningIngress {
     try await RunningIngress(
-      try launch("siwa-ingress"),
+      try launch("siwa-ingress", changes),
       HTTPClient(
         HTTPClientConfiguration(
           userAgent: "tests", trustAnchors: .systemAnd(file: apple.certificate), proxy: .none,

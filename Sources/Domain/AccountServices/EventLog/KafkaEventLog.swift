@@ -126,7 +126,8 @@ extension EventLogError {
       case .uncertain: .uncertain
       case .permanent: .refused
       }
+    let isNamed = topic.map { error.detail.hasPrefix($0) } ?? true
     self.init(
-      outcome, reason: error.code.rawValue, detail: topic.map { "\($0): \(error.detail)" } ?? error.detail)
+      outcome, reason: error.code.rawValue, detail: isNamed ? error.detail : "\(topic ?? ""): \(error.detail)")
   }
 }

@@ -15,6 +15,11 @@ package struct KafkaSettings: Configurable, Equatable {
       "kafka", required: ["bootstrap.servers"], isSecret: KafkaConfiguration.isSecret(property:),
       fault: KafkaConfiguration.fault(property:value:),
       "librdkafka's configuration properties, each by its own name; bootstrap.servers is required.")
+    for (name, value) in properties.pairs {
+      if let warning = KafkaConfiguration.warning(property: name, value: value) {
+        settings.warn("kafka.\(name)", warning)
+      }
+    }
   }
 
   /// Says what the clients of a program would have against the properties: against one of them, or against the whole.
