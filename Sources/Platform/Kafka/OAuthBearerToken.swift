@@ -70,7 +70,9 @@ enum OAuthBearerToken {
     var count = 0
     while count < bytes.count {
       let room = bytes.count - count
-      let read = unsafe bytes.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress?.advanced(by: count), room) }
+      let read = unsafe bytes.withUnsafeMutableBytes { bytes in
+        unsafe Glibc.read(descriptor, bytes.baseAddress?.advanced(by: count), room)
+      }
       if read < 0, errno == EINTR { continue }
       guard read >= 0 else { return .failure(Fault(words: "\(path) cannot be read")) }
       if read == 0 { break }
