@@ -2,10 +2,10 @@ import CLibrdkafka
 import Glibc
 
 extension ConsumedRecord {
-  /// Copies what librdkafka owns.
-  init(_ pointer: UnsafePointer<rd_kafka_message_t>) {
+  /// Copies what librdkafka owns; the topic's name is one of `names`.
+  init(_ pointer: UnsafePointer<rd_kafka_message_t>, _ names: inout TopicNames) {
     let message = unsafe pointer.pointee
-    topic = unsafe rd_kafka_topic_name(message.rkt).map { unsafe String(cString: $0) } ?? ""
+    topic = unsafe names.name(rd_kafka_topic_name(message.rkt))
     position = unsafe KafkaPosition(partition: message.partition, offset: message.offset)
     key = unsafe Self.bytes(message.key, message.key_len)
     value = unsafe Self.bytes(message.payload, message.len)
@@ -37,5 +37,19 @@ extension ConsumedRecord {
       index += 1
     }
     return headers
+  }
+}
+
+/// The names of the topics that a consumer reads, so that not every record has a copy of its own.
+struct TopicNames {
+  private var names: [String] = []
+
+  /// The name as a string. A consumer reads a handful of topics: comparing names costs less than making one.
+  mutating func name(_ name: UnsafePointer<CChar>?) -> String {
+    guard let name = unsafe name else { return "" }
+    for known in names where unsafe strcmp(known, name) == 0 { return known }
+    let new = unsafe String(cString: name)
+    names.append(new)
+    return new
   }
 }

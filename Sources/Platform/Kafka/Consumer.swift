@@ -14,6 +14,7 @@ public import EventLoop
   /// How long librdkafka may go without being asked, while nothing comes: it would leave the group otherwise.
   private let patience: Duration
   private let alarm = Deadline()
+  private var names = TopicNames()
   /// What is told when the records before it are.
   private var failure: KafkaError?
   private(set) var isClosed = false
@@ -118,7 +119,7 @@ public import EventLoop
       case RD_KAFKA_EVENT_FETCH:
         // One a event: librdkafka hands records to applications one by one.
         while let message = unsafe rd_kafka_event_message_next(event) {
-          unsafe records.append(ConsumedRecord(message))
+          unsafe records.append(ConsumedRecord(message, &names))
         }
       case RD_KAFKA_EVENT_REBALANCE:
         unsafe rebalance(event)
