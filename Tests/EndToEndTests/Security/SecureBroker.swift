@@ -13,9 +13,12 @@ final class SecureBroker {
   /// Where the programs find it.
   private let address: SocketAddress
   private let certificate: String
+  /// Whoever asks the broker reads its certificate there.
+  private let files: TemporaryDirectory
   private nonisolated static let password = "a-password-of-the-tests"
 
   init(users: Set<String>, in files: TemporaryDirectory) async throws {
+    self.files = files
     let free = try ListeningSocket(.loopback(port: 0))
     address = free.address
     free.close()
