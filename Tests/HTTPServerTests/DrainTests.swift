@@ -70,6 +70,27 @@ import Testing
     await server.close()
   }
 
+  /// Over TLS what has arrived may be part of a record only.
+  @Loop
+  @Test func answersWhatBeganWithPartOfARecord() async throws {
+    let certificate = try TestCertificate()
+    let server = try TestServer(tls: certificate.configuration, handler: echo)
+    let client = try TLSClient(server.server.address)
+    try await client.handshake()
+    try await client.send(request)
+    #expect(try await client.answer().status == 200)
+    let record = client.seal("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+    try await client.raw.send(record.prefix(20))
+    await turn()
+    let draining = Task { await server.server.drain(within: .seconds(60)) }
+    await turn()
+    try await client.raw.send(record.dropFirst(20))
+    #expect(try await client.answer().body == "GET /a - ")
+    #expect(try await client.readToEnd() == "")
+    await draining.value
+    await server.close()
+  }
+
   @Loop
   @Test func losesPatienceWithPeersAndHandlers() async throws {
     let begun = Signal()

@@ -21,7 +21,8 @@ extension HTTPConnection {
     do throws(Transport.Failure) {
       if reader.head.expectsContinue, !toldToGoOn {
         toldToGoOn = true
-        try await transport.write(Self.goOn)
+        // Where the peer does not take it in time, part of it may have gone, and no answer can follow.
+        do throws(Transport.Failure) { try await transport.write(Self.goOn) } catch { return .lost }
       }
       while true {
         try await receive()

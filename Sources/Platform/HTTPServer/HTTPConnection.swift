@@ -172,7 +172,7 @@ import EventLoop
     guard !isTimedOut, !isAbandoned else { return false }
     // The server ends. A request whose first bytes are here already was begun all the same.
     transport.descriptor.resumeWaiting()
-    do throws(Transport.Failure) { return try take() > 0 } catch { return false }
+    do throws(Transport.Failure) { return try take() > 0 || transport.holdsPart } catch { return false }
   }
 
   /// One request and its answer. False when the connection ends after it.

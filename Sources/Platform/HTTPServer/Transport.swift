@@ -68,6 +68,9 @@ final class Transport {
 
   // MARK: Reading
 
+  /// Whether bytes of the peer are here of which nothing can be made yet: part of a record.
+  var holdsPart: Bool { tls?.holdsBytes ?? false }
+
   /// Reads on in the header with which a proxy begins, and nothing of what is behind it. `beginning` is what was read of
   /// it before. To be called before anything else is read.
   func readProxyHeader(after beginning: inout [UInt8]) throws(Failure) -> ProxyHeader.Step {
