@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import PostgreSQL
 import TestSupport
 import Testing
@@ -101,5 +102,68 @@ import Testing
     let pool = try TestPool("\(database) sslrootcert=\(other)", leaseTimeout: .seconds(30)).pool
     let error = await failure { try await pool.withConnection { _ in } }
     #expect(error?.code == .connection && error?.detail.contains("root certificate") == true)
+  }
+
+  /// Each attempt blocks as long as it likes: libpq opens the file of authorities, here a pipe into which nobody writes.
+  @Test func anAttemptThatHangsHoldsUpNoOtherPool() async throws {
+    let server = try await PostgreSQLServer(["listen_addresses=127.0.0.1", "ssl=on"])
+    let database = "host=127.0.0.1 port=\(server.port) user=postgres dbname=postgres"
+    let files = TemporaryDirectory()
+    let authorities = files.path + "/authorities.pem"
+    try #require(unsafe mkfifo(authorities, 0o600) == 0)
+    let hanging = try TestPool("\(database) sslmode=verify-ca sslrootcert=\(authorities)").pool
+    let waiting = Task(executorPreference: Loop.executor) { try await hanging.withConnection { _ in } }
+    // Can be opened without waiting only once somebody reads.
+    var writer: CInt = -1
+    try await until {
+      unsafe writer = open(authorities, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+      return writer >= 0
+    }
+    try await TestPool("\(database) sslmode=disable", leaseTimeout: .seconds(60)).pool.withConnection { _ in }
+    waiting.cancel()
+    _ = await waiting.result
+    // Not waited for either: the attempt hangs still.
+    await hanging.close(within: .seconds(300))
+    close(writer)
+  }
+
+  @Test func behindAHostThatSaysNothingComesTheNextOne() async throws {
+    let server = try await PostgreSQLServer(["listen_addresses=127.0.0.1"])
+    let silent = try ListeningSocket(.loopback(port: 0))
+    let pool = try TestPool(
+      "host=127.0.0.1,127.0.0.1 port=\(silent.address.port),\(server.port) user=postgres dbname=postgres",
+      connectTimeout: .milliseconds(100), leaseTimeout: .seconds(60)
+    ).pool
+    try await pool.withConnection { _ in }
+    silent.close()
+  }
+
+  @Test func behindAHostThatOnlyReadsComesTheOneThatWrites() async throws {
+    let standby = try await PostgreSQLServer(["listen_addresses=127.0.0.1", "default_transaction_read_only=on"])
+    let primary = try await PostgreSQLServer(["listen_addresses=127.0.0.1"])
+    let pool = try TestPool(
+      "host=127.0.0.1,127.0.0.1 port=\(standby.port),\(primary.port) user=postgres dbname=postgres "
+        + "target_session_attrs=read-write"
+    ).pool
+    try await pool.withConnection { _ = try await $0.execute("CREATE TABLE number ()") }
+  }
+
+  @Test(arguments: [
+    ("host=db.example", "prefer"), ("host=db.example sslmode=require", "require"),
+    ("postgresql://ada:secret@db.example/siwa", "prefer"), ("hostaddr=192.0.2.1 host=localhost", "prefer"),
+    ("host=/run/postgresql,db.example sslmode=disable", "disable"), ("host=10.0.0.1", "prefer"),
+  ])
+  func aServerThatCouldBeAnybodyIsAWeakness(text: String, mode: String) {
+    let weakness = PostgreSQLConfiguration.weakness(of: text)
+    #expect(weakness?.hasPrefix("sslmode=\(mode) does not make sure who the server is") == true)
+    #expect(weakness?.contains("secret") == false)
+  }
+
+  @Test(arguments: [
+    "host=db.example sslmode=verify-full", "postgresql://db.example/siwa?sslmode=verify-ca", "host=/run/postgresql",
+    "dbname=siwa", "host=localhost", "host=127.0.0.1", "host=::1", "host=db.example hostaddr=127.0.0.1", "nonsense",
+  ])
+  func aServerThatIsKnownIsNone(text: String) {
+    #expect(PostgreSQLConfiguration.weakness(of: text) == nil)
   }
 }

@@ -134,4 +134,41 @@ import Testing
     }
     #expect(error?.code == .unanswered && error?.isUncertain == true)
   }
+
+  private nonisolated static let backend: StaticString = "SELECT pg_backend_pid()"
+
+  private func backend(_ pool: ConnectionPool) async throws -> Int64? {
+    try await pool.withConnection { connection in
+      try await connection.first(Self.backend) { row throws(PostgreSQLError) in try row.value(0) }
+    }
+  }
+
+  @Test(arguments: [(Duration.zero, Duration.seconds(3600)), (.seconds(3600), .zero), (.seconds(3600), .seconds(3600))])
+  func aConnectionIsNotLentForEver(life: Duration, idle: Duration) async throws {
+    let database = try await PostgreSQLServer.shared().makeDatabase()
+    let pool = try TestPool(database, size: 1, longestLife: life, longestIdle: idle).pool
+    let (first, second) = (try await backend(pool), try await backend(pool))
+    #expect((first == second) == (life > .zero && idle > .zero))
+  }
+
+  /// As where a server was demoted and another one is the first now, behind the same name.
+  @Test func aConnectionThatCannotWriteIsNotLentAgain() async throws {
+    let pool = try await NumberTable.pool(size: 2)
+    let both = try await pool.withConnection { _ in (try await backend(pool), try await backend(pool)) }
+    #expect(both.0 == both.1)
+    for _ in 1...2 {
+      // Whichever it gets; the other one is idle.
+      let error = await failure {
+        try await pool.withConnection { connection in
+          try await connection.run(script: "SET default_transaction_read_only = on")
+          try await connection.execute(NumberTable.insertion, Int64(1))
+        }
+      }
+      #expect(error?.code == .readOnly)
+      try await pool.transaction(.readCommitted) { _ = try await $0.execute(NumberTable.insertion, Int64(1)) }
+      try await pool.withConnection { try await $0.run(script: "DELETE FROM number") }
+    }
+    let after = try await backend(pool)
+    #expect(after != both.0)
+  }
 }

@@ -13,12 +13,14 @@ final class TestPool {
   init(
     _ connectionInfo: String, size: Int = 4, connectTimeout: Duration = .seconds(300),
     leaseTimeout: Duration = .seconds(300), statementTimeout: Duration = .seconds(300),
-    responseTimeout: Duration = .seconds(600), attempts: Int = 5
+    responseTimeout: Duration = .seconds(600), attempts: Int = 5, longestLife: Duration = .seconds(3600),
+    longestIdle: Duration = .seconds(3600)
   ) throws {
-    let configuration = try PostgreSQLConfiguration(
+    var configuration = try PostgreSQLConfiguration(
       connectionInfo: connectionInfo, size: size, connectTimeout: connectTimeout, leaseTimeout: leaseTimeout,
       statementTimeout: statementTimeout, responseTimeout: responseTimeout, defaultIsolation: .readCommitted,
       transactionAttempts: attempts)
+    (configuration.longestLife, configuration.longestIdle) = (longestLife, longestIdle)
     pool = ConnectionPool(configuration, jitter: { 0.5 }, log: { [notices] in notices.append($0) })
   }
 

@@ -1,4 +1,5 @@
 package import Configuration
+import PostgreSQL
 
 /// Which database holds the account store, and which key opens it.
 package struct StoreSettings: Configurable {
@@ -41,7 +42,12 @@ package struct StoreSettings: Configurable {
       "store.former-master-key", .file(),
       "The key that store.master-key replaces, until siwa store rotate-key has wrapped everything with the new one.")
     database = .sqlite(path: sqlite ?? "")
-    if let postgresql { database = .postgresql(postgresql, connections: connections) }
+    if let postgresql {
+      database = .postgresql(postgresql, connections: connections)
+      if let weakness = PostgreSQLConfiguration.weakness(of: postgresql.revealed) {
+        settings.warn("store.postgresql", weakness)
+      }
+    }
     if sqlite != nil && postgresql != nil {
       settings.refuse("store.postgresql", "expected only one of this and store.sqlite, found both")
     } else if sqlite == nil && postgresql == nil {

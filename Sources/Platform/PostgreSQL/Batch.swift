@@ -1,3 +1,5 @@
+import CLibpq
+
 /// Executions of statements that are sent together, and answered together.
 public struct Batch: Sendable {
   private(set) var executions: [Execution] = []
@@ -52,6 +54,9 @@ struct Execution: Sendable {
     }
   }
 
+  /// How many values a statement may have.
+  private static let maximumValues = Int(clibpq_values_maximum)
+
   let statement: Statement
   let parameters: Parameters
 
@@ -63,6 +68,7 @@ struct Execution: Sendable {
       value.bind(to: &parameters)
     }
     precondition(sql.hasPointerRepresentation, "a statement of one character")
+    precondition(types.count <= Self.maximumValues, "more than \(Self.maximumValues) values")
     precondition(parameters.lengths.count == types.count, "a value that is bound as another number of parameters")
     self.statement = Statement(text: .fixed(sql), types: types)
     self.parameters = parameters
@@ -71,6 +77,7 @@ struct Execution: Sendable {
   /// A statement that somebody else wrote. The server finds out the types that are not declared, and refuses a statement
   /// that has another number of parameters.
   init(unescaped sql: String, _ values: [ForeignValue]) {
+    precondition(values.count <= Self.maximumValues, "more than \(Self.maximumValues) values")
     var parameters = Parameters()
     for value in values { value.bind(to: &parameters) }
     statement = Statement(text: .foreign(sql), types: values.map(\.type))

@@ -182,7 +182,8 @@ extension Connection {
         if case .command = step {} else { answer.failure?.execution = answer.counts.count }
       case PGRES_PIPELINE_ABORTED: break
       case PGRES_EMPTY_QUERY: throw PostgreSQLError(.statement, detail: "a statement of nothing")
-      default: throw Self.copying
+      case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH: throw Self.copying
+      default: throw PostgreSQLError(.server, detail: "an answer that is not understood: \(result.status.rawValue)")
       }
     }
   }
@@ -190,6 +191,7 @@ extension Connection {
   private func note(_ error: PostgreSQLError, in answer: inout Answer) {
     // The server cannot forget single plans that do not fit any more; they go under new names.
     if error.code == .stalePlan { prepared = [:] }
+    if error.code == .readOnly { isReadOnly = true }
     if transaction?.failure == nil { transaction?.failure = error }
     if answer.failure == nil { answer.failure = error }
   }

@@ -26,6 +26,10 @@ public final class Connection {
   var prepared: [Execution.Statement: String] = [:]
   /// How many statements were prepared.
   var preparations = 0
+  /// When it is not lent any more.
+  var expiry = MonotonicTime.distantFuture
+  /// Whether its server has refused to write: it may have been demoted, and another one be the first now.
+  var isReadOnly = false
   /// How many exchanges have begun, whether one has not ended, and whether it may be cancelled.
   var exchanges = 0
   var isBusy = false

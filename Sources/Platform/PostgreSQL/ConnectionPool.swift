@@ -3,20 +3,29 @@ public import EventLoop
 /// Connections to one database, lent to one task at a time.
 ///
 /// There are never more than the configuration allows. Who finds none free waits its turn; where a connection breaks or
-/// cannot be made, the next attempt comes after a pause that grows from 50 ms to 5 s, and is different each time.
+/// cannot be made, the next attempt comes after a pause that grows from 50 ms to 5 s, and is different each time. One that
+/// has been in use or idle for too long is not lent again, and neither is any where a server has refused to write.
 @Loop
 public final class ConnectionPool {
   /// Between attempts to connect that fail.
   private static let (shortestPause, longestPause) = (Duration.milliseconds(50), Duration.seconds(5))
 
+  /// A connection that nobody uses.
+  private struct Idle {
+    let connection: Connection
+    let since: MonotonicTime
+  }
+
   let configuration: PostgreSQLConfiguration
   let jitter: @Sendable () -> Double
   private let log: PostgreSQLLog
-  private var idle: [Connection] = []
+  private var idle: [Idle] = []
   private var leased: [ObjectIdentifier: Connection] = [:]
   private var connecting = 0
   private var waiting = WaitingLeases()
   private var failures = 0
+  /// Why there is no connection, as far as that is known; nil since one came to stand.
+  private var trouble: PostgreSQLError?
   private let retry = Deadline()
   private var isClosed = false
   private var drained: CheckedContinuation<Void, Never>?
@@ -47,20 +56,21 @@ public final class ConnectionPool {
     return try await body(connection)
   }
 
-  /// Ends the pool: lends nothing more, waits at most for `limit` until all is given back, then ends what is not.
+  /// Ends the pool: lends nothing more, waits at most for `limit` until all is given back, then ends what is not. An attempt
+  /// to connect that is on its way is not waited for.
   public func close(within limit: Duration) async {
     guard !isClosed else { return }
     isClosed = true
     retry.invalidate()
     for lease in waiting.removeAll() { lease.answer(.failure(.closed)) }
-    for connection in idle { connection.link.end(.closed) }
+    endIdle()
     let deadline = Deadline()
     deadline.onPass { [self] in
       for connection in leased.values { connection.link.end(.closed) }
       resumeDrained()
     }
     await withCheckedContinuation { continuation in
-      if isIdle { return continuation.resume() }
+      if leased.isEmpty { return continuation.resume() }
       drained = continuation
       deadline.set(.now + limit)
     }
@@ -69,12 +79,11 @@ public final class ConnectionPool {
 
   // MARK: Beneath
 
-  private var isIdle: Bool { leased.isEmpty && connecting == 0 }
-
   /// A connection for the caller alone, until it is given back.
   func lease() async throws(PostgreSQLError) -> Connection {
     if isClosed { throw .closed }
     let lease = WaitingLease()
+    lease.failure = trouble
     let end = MonotonicTime.now + configuration.leaseTimeout
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -94,21 +103,25 @@ public final class ConnectionPool {
     leased[ObjectIdentifier(connection)] = nil
     if isClosed || !connection.isReusable {
       connection.link.end(.closed)
+      // The others lead to the same server.
+      if connection.isReadOnly { endIdle() }
     } else {
-      idle.append(connection)
+      idle.append(Idle(connection: connection, since: .now))
     }
     serve()
   }
 
   /// Lends what is free to who waits longest, and sees to it that there will be enough.
   private func serve() {
+    let now = MonotonicTime.now
+    endIdle { $0.connection.expiry <= now || now - $0.since >= configuration.longestIdle }
     while !idle.isEmpty, let lease = waiting.popFirst() {
-      let connection = idle.removeLast()
+      let connection = idle.removeLast().connection
       leased[ObjectIdentifier(connection)] = connection
       lease.answer(.success(connection))
     }
     if isClosed {
-      if isIdle { resumeDrained() }
+      if leased.isEmpty { resumeDrained() }
       return
     }
     // While attempts fail, one at a time.
@@ -122,17 +135,26 @@ public final class ConnectionPool {
   }
 
   private func connect() async {
+    // Who waits is told; the attempt goes on.
+    let (slow, limit) = (Deadline(), configuration.connectTimeout)
+    slow.onPass { [weak self] in
+      self?.note(PostgreSQLError(.connection, detail: "no connection within \(limit)"))
+    }
+    slow.set(.now + limit)
+    defer { slow.invalidate() }
     do throws(PostgreSQLError) {
       let connection = try await Connection.open(configuration, log: log)
+      connection.expiry = .now + configuration.longestLife * (1 - jitter() / 10)
       connecting -= 1
       failures = 0
+      trouble = nil
       retry.clear()
       if isClosed {
         connection.link.end(.closed)
       } else {
         connection.link.onEnd = { [weak self, unowned connection] in self?.forget(connection) }
         // What ended meanwhile is not kept.
-        if connection.link.end == nil { idle.append(connection) }
+        if connection.link.end == nil { idle.append(Idle(connection: connection, since: .now)) }
       }
     } catch {
       connecting -= 1
@@ -144,7 +166,7 @@ public final class ConnectionPool {
   /// Where another attempt may help, whoever waits goes on waiting.
   private func failed(_ error: PostgreSQLError) {
     if error.isRetriable || error.isUncertain {
-      waiting.note(error)
+      note(error)
     } else {
       for lease in waiting.removeAll() { lease.answer(.failure(error)) }
     }
@@ -160,6 +182,17 @@ public final class ConnectionPool {
     drained = nil
   }
 
+  private func note(_ error: PostgreSQLError) {
+    trouble = error
+    waiting.note(error)
+  }
+
+  /// Ends those connections that nobody uses for which `isOver` holds.
+  private func endIdle(where isOver: (Idle) -> Bool = { _ in true }) {
+    // Each forgets itself with its end.
+    for idle in idle.filter(isOver) { idle.connection.link.end(.closed) }
+  }
+
   /// A connection that nobody uses has ended: the server shut down, or threw it out.
-  private func forget(_ connection: Connection) { idle.removeAll { $0 === connection } }
+  private func forget(_ connection: Connection) { idle.removeAll { $0.connection === connection } }
 }

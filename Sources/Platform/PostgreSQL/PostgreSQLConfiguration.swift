@@ -18,8 +18,14 @@ public struct PostgreSQLConfiguration: Sendable {
   private let place: String
   /// How many connections there are at most.
   public var size: Int
-  /// How long a connection may take to stand: names, TCP, TLS and authentication together, over all hosts.
+  /// How long a connection may take to stand: names, TCP, TLS and authentication together. Each of several hosts gets its
+  /// share, unless the connection string has a `connect_timeout`. After it those who wait are told; the attempt goes on
+  /// until libpq has tried all addresses of all hosts.
   public var connectTimeout: Duration
+  /// How long one host, by libpq's reckoning one address, may take.
+  var hostTimeout: Duration { ownTimeout.map { .seconds($0) } ?? connectTimeout / hosts }
+  private let hosts: Int
+  private let ownTimeout: Int?
   /// How long whoever wants a connection waits for one, attempts that fail included.
   public var leaseTimeout: Duration
   /// How long the server works on one statement at most.
@@ -31,6 +37,12 @@ public struct PostgreSQLConfiguration: Sendable {
   public var defaultIsolation: Isolation
   /// How often a transaction is begun that another one keeps from being committed, or that loses its connection.
   public var transactionAttempts: Int
+  /// How long a connection is used before another one takes its place; up to a tenth less, so that they do not all end
+  /// at once. So a server that was replaced is found, and memory that a session has gathered is given back.
+  public var longestLife = Duration.seconds(30 * 60)
+  /// How long a connection may have been idle and still be lent. Routers and load balancers forget what is silent for
+  /// longer, from some four minutes on, and tell neither side.
+  public var longestIdle = Duration.seconds(3 * 60)
 
   /// A configuration for the database that `connectionInfo` names: a URI (`postgresql://…`) or pairs (`host=… dbname=…`).
   ///
@@ -45,11 +57,16 @@ public struct PostgreSQLConfiguration: Sendable {
     precondition(
       connectTimeout > .zero && leaseTimeout > .zero && statementTimeout >= .milliseconds(1)
         && responseTimeout > statementTimeout, "a time in which nothing can be done")
-    guard let place = Self.place(in: connectionInfo) else {
+    guard let options = Self.options(in: connectionInfo) else {
       // libpq's words quote the text, and so the password.
       throw PostgreSQLError(.configuration, detail: "neither a URI nor pairs of names and values that libpq knows")
     }
-    (self.connectionInfo, self.place, self.size) = (connectionInfo, place, size)
+    (self.connectionInfo, place, self.size) = (connectionInfo, Self.place(of: options), size)
+    func count(_ name: String) -> Int {
+      options[name]?.split(separator: ",", omittingEmptySubsequences: false).count ?? 1
+    }
+    hosts = max(count("host"), count("hostaddr"))
+    ownTimeout = options["connect_timeout"].flatMap { Int($0) }.flatMap { $0 > 0 ? min($0, 300) : nil }
     (self.connectTimeout, self.leaseTimeout) = (connectTimeout, leaseTimeout)
     (self.statementTimeout, self.responseTimeout) = (statementTimeout, responseTimeout)
     (self.defaultIsolation, self.transactionAttempts) = (defaultIsolation, transactionAttempts)
@@ -57,22 +74,57 @@ public struct PostgreSQLConfiguration: Sendable {
 
   /// The settings of `connectionInfo` that say where a database is, without users and passwords; nil where libpq cannot
   /// read it.
-  public static func place(in connectionInfo: String) -> String? {
+  public static func place(in connectionInfo: String) -> String? { options(in: connectionInfo).map(place(of:)) }
+
+  private static func place(of options: [String: String]) -> String {
+    ["dbname", "host", "hostaddr", "port", "sslmode"].compactMap { name in options[name].map { "\(name)=\($0)" } }
+      .joined(separator: " ")
+  }
+
+  /// Why whoever stands between us and the server could read along or play the server; nil where nobody can, and where
+  /// libpq cannot read `connectionInfo`. Sockets and loopback of this machine are no such place.
+  public static func weakness(of connectionInfo: String) -> String? {
+    guard let options = options(in: connectionInfo) else { return nil }
+    let defaults = unsafe Self.options(PQconndefaults())
+    func value(_ name: String) -> String { options[name] ?? defaults[name] ?? "" }
+    let mode = value("sslmode")
+    guard mode != "verify-full", mode != "verify-ca" else { return nil }
+    // Where there is an address, it is what libpq connects to.
+    let names = value("host").split(separator: ",", omittingEmptySubsequences: false)
+    let addresses = value("hostaddr").split(separator: ",", omittingEmptySubsequences: false)
+    let isRemote = (0..<max(names.count, addresses.count)).contains { index in
+      let address = index < addresses.count ? addresses[index] : ""
+      let place = !address.isEmpty ? address : index < names.count ? names[index] : ""
+      let isSocket = place.isEmpty || place.hasPrefix("/") || place.hasPrefix("@")
+      return !isSocket && place != "localhost" && place != "::1" && !place.hasPrefix("127.")
+    }
+    return isRemote
+      ? "sslmode=\(mode) does not make sure who the server is: use verify-full, with sslrootcert where its authority is your own"
+      : nil
+  }
+
+  /// What libpq reads in a connection string; nil where it cannot.
+  private static func options(in connectionInfo: String) -> [String: String]? {
     // At a NUL, C would stop reading.
     guard !connectionInfo.utf8.contains(0), let options = unsafe PQconninfoParse(connectionInfo, nil) else {
       return nil
     }
-    defer { unsafe PQconninfoFree(options) }
-    var named: [String] = []
-    var option = unsafe options
+    return unsafe Self.options(options)
+  }
+
+  /// The options that have a value, by their names; frees the list.
+  private static func options(_ list: UnsafeMutablePointer<PQconninfoOption>?) -> [String: String] {
+    guard let list = unsafe list else { return [:] }
+    defer { unsafe PQconninfoFree(list) }
+    var values: [String: String] = [:]
+    var option = unsafe list
     while let keyword = unsafe option.pointee.keyword {
-      let name = unsafe String(cString: keyword)
-      if ["host", "hostaddr", "port", "dbname", "sslmode"].contains(name), let value = unsafe option.pointee.val {
-        named.append("\(name)=\(unsafe String(cString: value))")
+      if let value = unsafe option.pointee.val {
+        values[unsafe String(cString: keyword)] = unsafe String(cString: value)
       }
       unsafe option += 1
     }
-    return named.joined(separator: " ")
+    return values
   }
 }
 

@@ -1,5 +1,6 @@
 // libpq, with the arrays of a statement's values made from one run of bytes.
 #pragma once
+#include <poll.h>
 #include <postgresql/libpq-fe.h>
 
 // How many values a statement may have.
@@ -23,10 +24,26 @@ static inline int clibpq_send_prepared(PGconn *connection, const char *name, int
 }
 
 // Starts to connect as `info` says. What stands before it holds where `info` says nothing, what stands behind it always.
-static inline PGconn *clibpq_connect(const char *info) {
-  const char *const names[] = {"fallback_application_name", "gssencmode", "dbname", "client_encoding", 0};
-  const char *const values[] = {"siwa", "disable", info, "UTF8", 0};
+// `timeout` is in seconds, for each address of each host.
+static inline PGconn *clibpq_start(const char *info, const char *timeout) {
+  const char *const names[] = {"fallback_application_name", "gssencmode", "dbname", "client_encoding",
+                               "connect_timeout", 0};
+  const char *const values[] = {"siwa", "disable", info, "UTF8", timeout, 0};
   return PQconnectStartParams(names, values, 1);
+}
+
+// Goes on until the connection stands or has failed; blocks. PQconnectPoll leads past hosts that refuse, but knows no
+// connect_timeout. PQreset does, and begins anew: so where an address is silent, it does the rest.
+static inline void clibpq_complete(PGconn *connection, int milliseconds) {
+  PostgresPollingStatusType status = PQstatus(connection) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+  while (status == PGRES_POLLING_READING || status == PGRES_POLLING_WRITING) {
+    struct pollfd query = {PQsocket(connection), status == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
+    if (poll(&query, 1, milliseconds) < 1) {
+      PQreset(connection);
+      return;
+    }
+    status = PQconnectPoll(connection);
+  }
 }
 
 // Whether OpenSSL has read more from the socket than libpq took: the socket does not become readable for that.

@@ -104,4 +104,14 @@ import Testing
     let error = #expect(throws: ConfigurationError.self) { try load(Self.targets) }
     #expect(error?.description.contains("teams") == true)
   }
+
+  @Test func aDatabaseThatIsNotVerifiedIsWarnedOf() throws {
+    _ = directory.write("connection", "host=db.example password=hidden")
+    let targets = Self.targets.replacing("sqlite: shop.sqlite", with: "postgresql: connection")
+    let file = directory.write("siwa.yaml", targets + "\n" + Self.teams)
+    _ = directory.write("whsec", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    let warnings = try schema.load(ErasureSettings.self, from: ConfigurationSources(file: file)).warnings
+    #expect(warnings.map(\.setting) == ["data-eraser.targets.shop.postgresql"])
+    #expect(!"\(warnings)".contains("hidden"))
+  }
 }

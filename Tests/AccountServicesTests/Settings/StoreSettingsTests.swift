@@ -59,4 +59,14 @@ import Testing
     #expect(faults(["SIWA_STORE_SQLITE": "/a"]).count == 1)
     #expect(faults(["SIWA_STORE_SQLITE": "/a", "SIWA_STORE_MASTER_KEY": files.path + "/missing"]).count == 1)
   }
+
+  @Test(arguments: [("host=db password=hidden", 1), ("host=db sslmode=verify-full", 0), ("host=/run/postgresql", 0)])
+  func aServerThatIsNotVerifiedIsWarnedOf(connection: String, count: Int) throws {
+    let sources = ConfigurationSources(
+      file: files.write("siwa.yaml", ""),
+      environment: ["SIWA_STORE_POSTGRESQL": connection, "SIWA_STORE_MASTER_KEY": key], overrides: [])
+    let warnings = try ConfigurationSchema.siwa.load(StoreSettings.self, from: sources).warnings
+    #expect(warnings.count == count && warnings.allSatisfy { $0.setting == "store.postgresql" })
+    #expect(!"\(warnings)".contains("hidden"))
+  }
 }

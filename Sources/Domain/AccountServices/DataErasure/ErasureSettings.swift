@@ -1,6 +1,7 @@
 package import AccountEvents
 package import Configuration
 package import HTTPClient
+import PostgreSQL
 
 /// What is erased where, and when: the operator's declaration.
 package struct ErasureSettings: Configurable, Sendable {
@@ -130,7 +131,11 @@ extension ErasureSettings.Target {
 
     switch (sqlite, postgresql, url, topics, ground) {
     case (let file?, nil, nil, nil, nil): self = .sqlite(path: file, statements, foreignKeys: foreignKeys)
-    case (nil, let connection?, nil, nil, nil): self = .postgresql(connection: connection, statements)
+    case (nil, let connection?, nil, nil, nil):
+      if let weakness = PostgreSQLConfiguration.weakness(of: connection.revealed) {
+        settings.warn("\(path).postgresql", weakness)
+      }
+      self = .postgresql(connection: connection, statements)
     case (nil, nil, let url?, nil, nil):
       guard let secret = secret.flatMap({ WebhookSecret($0.revealed) }) else {
         settings.refuse("\(path).secret", "missing, or not whsec_ and 24 to 64 bytes in base64")
@@ -160,7 +165,8 @@ extension SQLStatements {
       "count", "SQL that counts what there is of an account: $1 is the subject, $2 the team, $3 the event's time in ms."
     )
     let erase = settings.readIfPresent(
-      "\(path).erase", .list(of: .text(1...8192), count: 1...50), "SQL that erases it, run in one transaction.")
+      "\(path).erase", .list(of: .text(1...8192), count: 1...50),
+      "SQL that erases it, run in one transaction; in a variable without commas, which end a statement there.")
     let find = statement("find", "SQL that looks for it afterwards, in another way than count if possible.")
     for (member, isThere) in [("count", count != nil), ("erase", erase != nil), ("find", find != nil)]
     where isNeeded && !isThere {
