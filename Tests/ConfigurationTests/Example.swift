@@ -52,6 +52,24 @@ struct Vault: Configurable {
   }
 }
 
+/// A component with a group for each of some keys in small letters, secrets in it.
+struct House: Configurable {
+  var doors: [(key: String, value: Door)]
+
+  struct Door {
+    var secret: Secret?
+    var width: Int
+  }
+
+  init(reading settings: inout Settings) {
+    doors = settings.readEach("doors", door, named: "DOOR") { settings, path, _ in
+      Door(
+        secret: settings.readIfPresent("\(path).pass-word", .secret, "What opens it."),
+        width: settings.read("\(path).width", .integer(0...9), default: 1, "How much goes through || in."))
+    }
+  }
+}
+
 extension SettingType where Value == String {
   /// A type of the tests' own.
   static var url: SettingType {
@@ -67,8 +85,15 @@ private let room = SettingType(
     !text.isEmpty && text.utf8.allSatisfy { (0x41...0x5a).contains($0) } ? text : nil
   })
 
+private let door = SettingType(
+  "door", expected: "a door (small letters and hyphens)", standIn: "", show: { $0 },
+  parse: { text in
+    !text.isEmpty && text.utf8.allSatisfy { (0x61...0x7a).contains($0) || $0 == 0x2d } ? text : nil
+  })
+
 let schema = ConfigurationSchema(prefix: "TEST", defaultFile: "/nonexistent/test.yaml")
   .adding("example", Example.self)
+let houseSchema = ConfigurationSchema(prefix: "TEST", defaultFile: "/nonexistent/test.yaml").adding("house", House.self)
 let vaultSchema = ConfigurationSchema(prefix: "TEST", defaultFile: "/nonexistent/test.yaml").adding("vault", Vault.self)
 
 extension ConfigurationSchema {

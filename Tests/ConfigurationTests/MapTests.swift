@@ -85,4 +85,41 @@ import Testing
         "client.a.b: missing; set it in t.yaml or as TEST_CLIENT_A_B",
       ])
   }
+
+  private func house(
+    _ file: String, environment: [String: String] = [:], overrides: [String] = []
+  ) throws -> [String] {
+    let path = directory.write("t.yaml", file)
+    let sources = ConfigurationSources(file: path, environment: environment, overrides: overrides)
+    let house = try houseSchema.load(House.self, from: sources).value
+    return house.doors.map { "\($0.key) \($0.value.width) \($0.value.secret?.revealed ?? "-")" }
+  }
+
+  /// The names of variables are in capitals, whatever the keys are.
+  @Test func aVariableSetsWhatItIsTheNameFor() throws {
+    let secret = directory.write("secret", "hunter2\n")
+    let file = "doors: { front: { width: 2 }, back-yard: }"
+    #expect(try house(file) == ["front 2 -", "back-yard 1 -"])
+    #expect(
+      try house(file, environment: ["TEST_DOORS_FRONT_PASS_WORD": "a", "TEST_DOORS_BACK_YARD_PASS_WORD_FILE": secret])
+        == ["front 2 a", "back-yard 1 hunter2"])
+    #expect(
+      try house(
+        file, environment: ["TEST_DOORS_SIDE_WIDTH": "3", "TEST_DOORS_FRONT_WIDTH": "4"],
+        overrides: ["doors.side.width=5", "doors.side.pass-word=\(secret)"])
+        == ["front 4 -", "back-yard 1 -", "side 5 hunter2"])
+    #expect(
+      try house("", environment: ["TEST_DOORS_OLD_GATE_PASS_WORD": "a", "TEST_DOORS_OLD_GATE_WIDTH": "3"])
+        == ["old-gate 3 a"], "no file says how the key is spelled")
+    #expect(try house("", environment: ["TEST_DOORS_GATE_PASS_WORD_FILE": secret]) == ["gate 1 hunter2"])
+  }
+
+  @Test(arguments: [
+    (["TEST_DOORS_FRONT_WIDHT": "3"], "TEST_DOORS_FRONT_WIDHT: unknown setting"),
+    (["TEST_DOORS_7_WIDTH": "3"], "doors: expected a door (small letters and hyphens) as a key, found \"7\""),
+    (["TEST_DOORS_FRONT_WIDTH_FILE": "3"], "TEST_DOORS_FRONT_WIDTH_FILE: unknown setting"),
+  ]) func refusesVariablesOfNoKey(environment: [String: String], fault: String) {
+    let faults = houseSchema.faults(House.self, file: "doors: { front: }", environment: environment)
+    #expect(faults.count == 1 && faults.first?.contains(fault) == true, "\(faults)")
+  }
 }

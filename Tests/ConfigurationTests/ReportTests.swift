@@ -95,6 +95,7 @@ import Testing
     #expect(
       rows[15]
         == "| `limits.{ROOM}.most` | `TEST_LIMITS_{ROOM}_MOST` | whole number, 0 to 9 | required | How many fit in. |")
+    #expect(houseSchema.markdownTable.contains(#"| How much goes through \|\| in. |"#))
     #expect(
       rows[16]
         == "| `options.{property}` | `TEST_OPTIONS_{property}` | text |  | Somebody else's. |")

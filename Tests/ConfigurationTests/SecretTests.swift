@@ -51,6 +51,18 @@ import Testing
     #expect(report.description.contains("options.sasl.password  «redacted»  TEST_OPTIONS_SASL_PASSWORD\n"))
   }
 
+  /// Its owner does not know the name, so nobody knows what the value is.
+  @Test func showsNoSecretUnderAMisspeltName() throws {
+    for (file, environment) in [
+      ("options: { bad: hunter2 }", [:]), ("", ["TEST_OPTIONS_BAD": "hunter2"]),
+      ("", ["TEST_VAULT_PASWORD": "hunter2"]),
+    ] as [(String, [String: String])] {
+      let path = directory.write("t.yaml", limits + file)
+      let report = vaultSchema.check(ConfigurationSources(file: path, environment: environment))
+      #expect(!report.isUsable && !report.description.contains("hunter2"), "\(report)")
+    }
+  }
+
   /// Who writes the secret itself where its file's path belongs must not find it in a log afterwards.
   @Test(
     arguments: [

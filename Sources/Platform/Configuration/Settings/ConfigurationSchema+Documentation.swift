@@ -11,7 +11,7 @@ extension ConfigurationSchema {
         }
       let cells = ["`\(setting.path)`", "`\(setting.variable)`", setting.type, preset, setting.help]
       lines.append(
-        "| " + cells.map { $0.split(separator: "|").joined(separator: "\\|") }.joined(separator: " | ") + " |")
+        "| " + cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ") + " |")
     }
     return lines.joined(separator: "\n") + "\n"
   }

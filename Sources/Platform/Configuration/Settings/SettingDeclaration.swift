@@ -69,9 +69,10 @@ public struct SettingDeclaration: Sendable, Hashable {
       return name == variable || isSecret && name == variable + "_FILE" ? "" : nil
     }
     let (prefix, suffix) = (variable[..<brace], variable[variable.index(after: end)...])
-    guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count else {
-      return nil
+    for suffix in isSecret ? [String(suffix), suffix + "_FILE"] : [String(suffix)]
+    where name.hasPrefix(prefix) && name.hasSuffix(suffix) && name.utf8.count > prefix.utf8.count + suffix.utf8.count {
+      return String(name.dropFirst(prefix.count).dropLast(suffix.count))
     }
-    return String(name.dropFirst(prefix.count).dropLast(suffix.count))
+    return nil
   }
 }

@@ -19,6 +19,17 @@ public struct SettingType<Value: Sendable>: Sendable {
     (self.show, self.parse) = (show, parse)
   }
 
+  /// Whether the text is a value of it.
+  func takes(_ text: String) -> Bool {
+    var ignored: [String] = []
+    do {
+      _ = try parse(SettingInput(text: text, origin: .preset), &ignored)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /// A type of somebody's own. `parse` returns nil for what is not a value of it; `standIn` is any value: it stands
   /// in for a faulty one while the other faults are looked for, and no program ever sees it.
   public init(

@@ -11,7 +11,7 @@ extension Settings {
       return [(type.standIn, body(&self, "\(path).{\(name)}", type.standIn))]
     }
     var result: [(Key, Value)] = []
-    let keys = keys(at: path, declaredBy: { body(&$0, "\(path).{\(name)}", type.standIn) })
+    let keys = keys(at: path, type, declaredBy: { body(&$0, "\(path).{\(name)}", type.standIn) })
     for (text, origin) in keys {
       var ignored: [String] = []
       do {
@@ -29,8 +29,12 @@ extension Settings {
   }
 
   /// The keys that the sources have at a path, in the order of the file, then in their own.
-  private func keys(
-    at path: String, declaredBy body: (inout Settings) -> some Any
+  ///
+  /// A variable's name is in capitals, whatever the key is. It belongs to the key of the file or of the command line that
+  /// it is the name for; where there is none, to a key in capitals, or else in small letters with hyphens, as the type
+  /// wants it.
+  private func keys<Key>(
+    at path: String, _ type: SettingType<Key>, declaredBy body: (inout Settings) -> some Any
   ) -> [(text: String, origin: SettingOrigin)] {
     var described = Settings(describingWithPrefix: values.prefix)
     _ = body(&described)
@@ -38,14 +42,17 @@ extension Settings {
       (entry.key, values.origin(line: entry.line))
     }
     var more: [String: SettingOrigin] = [:]
-    for variable in values.environment.keys {
-      for declaration in described.declarations {
-        if let key = declaration.key(inVariable: variable) { more[key] = .variable(variable) }
-      }
-    }
     for override in values.overrides where override.path.hasPrefix(path + ".") {
       let key = override.path.dropFirst(path.count + 1).prefix { $0 != "." }
       more[String(key)] = .option("--set \(override.path)")
+    }
+    let known = Set((found.map(\.text) + more.keys).map(values.inVariable))
+    for variable in values.environment.keys {
+      for declaration in described.declarations {
+        guard let name = declaration.key(inVariable: variable), !known.contains(name) else { continue }
+        let small = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
+        more[type.takes(name) || !type.takes(small) ? name : small] = .variable(variable)
+      }
     }
     for (text, origin) in more.sorted(by: { $0.key < $1.key }) where !found.contains(where: { $0.text == text }) {
       found.append((text, origin))
@@ -72,7 +79,11 @@ extension Settings {
       if isSecret(name) { refuseBoth(variable(of: name, at: path), full) }
       let value = isSecret(name) ? parse(input, full, .secret).value?.revealed : parse(input, full, property).value
       guard let value else { continue }
-      if let reason = fault(name, value) { self.fault(input.origin, full, reason) }
+      if let reason = fault(name, value) {
+        self.fault(input.origin, full, reason)
+        // What its owner does not know may be a secret under a name that is misspelt.
+        hideLast(of: full)
+      }
       properties.set(name, value, isSecret: isSecret(name))
     }
     for name in required where !inputs.contains(where: { $0.name == name }) {

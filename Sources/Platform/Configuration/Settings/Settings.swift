@@ -88,6 +88,12 @@ public struct Settings {
     resolved.append(ResolvedSetting(path: path, value: shown, origin: origin))
   }
 
+  /// Shows the value that was just noted no more.
+  mutating func hideLast(of path: String) {
+    guard let last = resolved.last, last.path == path else { return }
+    resolved[resolved.count - 1] = ResolvedSetting(path: path, value: Secret.mask, origin: last.origin)
+  }
+
   enum Resolution<Value> {
     case absent, faulty
     case value(Value)

@@ -56,11 +56,12 @@ struct SourceValues {
 
   /// `ingress.private-key` → `SIWA_INGRESS_PRIVATE_KEY`; what is in braces stays as it is.
   func variable(of path: String) -> String {
-    let keys = path.split(separator: ".").map { key in
-      key.hasPrefix("{") ? String(key) : String(key.uppercased().map { $0 == "-" ? "_" : $0 })
-    }
+    let keys = path.split(separator: ".").map { key in key.hasPrefix("{") ? String(key) : inVariable(String(key)) }
     return prefix + keys.joined(separator: "_")
   }
+
+  /// How a key stands in the name of a variable: `private-key` → `PRIVATE_KEY`.
+  func inVariable(_ key: String) -> String { String(key.uppercased().map { $0 == "-" ? "_" : $0 }) }
 
   /// The value at a path, from the strongest source that has one.
   func input(at path: String, orFileIn fileVariable: String?) -> SettingInput? {
