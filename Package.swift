@@ -164,7 +164,7 @@ let package = Package(
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("KafkaTests", ["CLibrdkafka", "EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
-    tests("TelemetryTests", ["Telemetry", "TestSupport"]),
+    tests("TelemetryTests", ["EventLoop", "Telemetry", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "TestSupport"], beside: ["Python"]),
     tests(
       "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Corpus", "Python"]),

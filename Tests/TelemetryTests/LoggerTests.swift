@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import TestSupport
 import Testing
@@ -52,6 +53,26 @@ import Testing
     #expect(unsafe read(ends[0], &room, room.count) == line.count)
     #expect(LogSink.writeAtOnce(line, to: ends[1]))
     #expect(!LogSink.writeAtOnce(line, to: -1))
+  }
+
+  /// Threads ask for room and write, many times over, into a pipe that nobody reads until all have given up.
+  @Test(.timeLimit(.minutes(1)))
+  func noThreadIsHeldUpByWhatAnotherOneWrites() async throws {
+    var ends: [CInt] = [-1, -1]
+    unsafe pipe(&ends)
+    let (reading, writing) = (ends[0], ends[1])
+    defer { for end in [reading, writing] { close(end) } }
+    let line = [UInt8](repeating: 65, count: 3000)
+    let threads = (0..<4).map { _ in BlockingThread(named: "logs") }
+    var contents = [UInt8](repeating: 0, count: 1 << 20)
+    for _ in 1...300 {
+      await withTaskGroup { group in
+        for thread in threads {
+          group.addTask { await thread.run { while LogSink.writeAtOnce(line, to: writing) {} } }
+        }
+      }
+      #expect(unsafe read(reading, &contents, contents.count) > 0)
+    }
   }
 
   @Test func evaluatesNoMetadataForALineThatIsNotWritten() {

@@ -95,12 +95,46 @@ private enum Reason: String, CaseIterable {
   }
 
   @Test func refusesWhatPrometheusWouldMisread() async {
-    await #expect(processExitsWith: .failure) { _ = MetricsRegistry().counter("siwa_accepted", "No unit.") }
-    await #expect(processExitsWith: .failure) { _ = MetricsRegistry().gauge("siwa-connections", "A hyphen.") }
-    await #expect(processExitsWith: .failure) {
+    let unit = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = MetricsRegistry().counter("siwa_accepted", "No unit.")
+    }
+    #expect(words(of: unit).contains("siwa_accepted: a counter's name ends in _total"))
+    let hyphen = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = MetricsRegistry().gauge("siwa-connections", "A hyphen.")
+    }
+    #expect(words(of: hyphen).contains("siwa-connections is no name of a metric"))
+    let twice = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let registry = MetricsRegistry()
       _ = registry.gauge("a", "a", labels: ["x": "1"])
       _ = registry.gauge("a", "a", labels: ["x": "1"])
     }
+    #expect(words(of: twice).contains("exists already"))
+  }
+
+  private func words(of result: ExitTest.Result?) -> String {
+    String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+  }
+
+  @Test func tellsWhatTheProcessUses() throws {
+    registry.addProcess()
+    func value(_ name: String) throws -> Double {
+      let line = try #require(text.split { $0 == "\n" }.first { $0.hasPrefix("\(name) ") }, "\(text)")
+      return try #require(Double(line.dropFirst(name.utf8.count + 1)))
+    }
+    #expect(text.contains("# TYPE process_cpu_seconds_total counter\n"))
+    #expect(try value("process_cpu_seconds_total") > 0)
+    #expect(try 1_000_000...1e12 ~= value("process_resident_memory_bytes"))
+    let open = try value("process_open_fds")
+    #expect(try open >= 3 && open <= value("process_max_fds"))
+    // Since the machine's boot, and not in the future.
+    let now = Double(Logger.systemTime()) / 1000
+    #expect(try 1_600_000_000...now + 1 ~= value("process_start_time_seconds"))
+  }
+
+  @Test func countsNothingThatIsNoNumber() {
+    let histogram = registry.histogram("h_seconds", "h", buckets: [1])
+    histogram.observe(.nan)
+    histogram.observe(2)
+    #expect(histogram.count == 1 && histogram.sum == 2)
   }
 }

@@ -20,8 +20,10 @@ public final class Histogram: Sendable {
     counts = (0...bounds.count).map { _ in Counter() }
   }
 
-  /// Counts a value: two atomic additions, no lock, no allocation.
+  /// Counts a value: two atomic additions, no lock, no allocation. What is no number is not counted: the sum would stay
+  /// none for ever.
   public func observe(_ value: Double) {
+    if value.isNaN { return }
     // Binary search for the first bound that is not below the value.
     var (low, high) = (0, bounds.count)
     while low < high {

@@ -1,12 +1,14 @@
 /// One metric with its labels set.
 enum Metric: Sendable {
   case counter(@Sendable () -> UInt64)
+  /// A counter of something that is divided finer: seconds.
+  case amount(@Sendable () -> Double)
   case gauge(@Sendable () -> Double)
   case histogram(Histogram)
 
   var type: String {
     switch self {
-    case .counter: "counter"
+    case .counter, .amount: "counter"
     case .gauge: "gauge"
     case .histogram: "histogram"
     }
@@ -34,7 +36,7 @@ struct MetricFamily: Sendable {
     for (labels, metric) in members {
       switch metric {
       case .counter(let value): text += "\(name)\(labels.text()) \(value())\n"
-      case .gauge(let value): text += "\(name)\(labels.text()) \(value().prometheus)\n"
+      case .gauge(let value), .amount(let value): text += "\(name)\(labels.text()) \(value().prometheus)\n"
       case .histogram(let histogram):
         let counts = histogram.cumulativeCounts
         for (bound, count) in zip(histogram.bounds + [.infinity], counts) {

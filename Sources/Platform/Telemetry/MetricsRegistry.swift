@@ -26,6 +26,15 @@ public final class MetricsRegistry: Sendable {
     add(.counter(value), name, help, labels)
   }
 
+  /// Adds a counter of an amount, such as seconds, that somebody else keeps.
+  public func counter(
+    _ name: String, _ help: String, labels: KeyValuePairs<String, String> = [:],
+    readingAmount value: @escaping @Sendable () -> Double
+  ) {
+    precondition(name.hasSuffix("_total"), "\(name): a counter's name ends in _total")
+    add(.amount(value), name, help, labels)
+  }
+
   /// Makes a counter for each case of `Key`, with the case's raw value as the value of `label`.
   public func counters<Key>(_ name: String, _ help: String, by label: String) -> CounterFamily<Key> {
     CounterFamily { key in counter(name, help, labels: [label: key.rawValue]) }

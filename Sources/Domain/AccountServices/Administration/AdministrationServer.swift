@@ -32,6 +32,11 @@ package final class AdministrationServer {
     registry.counter("siwa_log_lines_lost_total", "Log lines that the standard error did not take.") {
       LogSink.linesLost
     }
+    registry.addProcess()
+    registry.gauge(
+      "siwa_build_info", "Which build this is, by the SHA-256 of the program's file; always 1.",
+      labels: ["sha256": Executable.digest ?? "unknown"]
+    ) { 1 }
   }
 
   /// Serves until `end`.
