@@ -32,12 +32,15 @@ struct Rehearsal {
 
   func post(_ json: String, to path: String) async throws -> HTTPClientResponse {
     try await client.send(
-      .post([UInt8](json.utf8), to: try url(path), headers: [], within: .seconds(60), maximumBodySize: 65_536))
+      .post(
+        [UInt8](json.utf8), to: try url(path), headers: [], isRepeatable: true, within: .seconds(60),
+        maximumBodySize: 65_536))
   }
 
   func post(form: [(name: String, value: String)], to path: String) async throws -> HTTPClientResponse {
     try await client.send(
-      .post(form: form, to: try url(path), headers: [], within: .seconds(60), maximumBodySize: 65_536))
+      .post(
+        form: form, to: try url(path), headers: [], isRepeatable: true, within: .seconds(60), maximumBodySize: 65_536))
   }
 
   private func url(_ path: String) throws -> HTTPClientURL {

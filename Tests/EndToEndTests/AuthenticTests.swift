@@ -93,7 +93,7 @@ import Testing
           result = .success(
             try await body { bytes in
               try await stage.client.send(
-                .post(bytes, to: url, headers: [], within: .seconds(90), maximumBodySize: 4096)
+                .post(bytes, to: url, headers: [], isRepeatable: true, within: .seconds(90), maximumBodySize: 4096)
               )
               .status
             })

@@ -89,8 +89,7 @@ import Testing
   }
 
   @Test func saysThatANameIsUnknown() async throws {
-    // RFC 6761: no name server knows a name under "invalid"; without any name server it is the same.
-    let url = try #require(HTTPClientURL("https://nowhere.invalid/"))
+    let url = try #require(HTTPClientURL(HTTPClientTests.nowhere))
     #expect(await failure(of: .get(url, within: .seconds(60), maximumBodySize: 5)) == .name)
   }
 

@@ -11,7 +11,8 @@ import Testing
   ]) func writesAFormAsTheURLStandardHasIt(fields: [(String, String)], body: String) throws {
     let url = try #require(HTTPClientURL("https://example.com/"))
     let request = HTTPClientRequest.post(
-      form: fields, to: url, headers: [("Accept", "text/plain")], within: .seconds(1), maximumBodySize: 1)
+      form: fields, to: url, headers: [("Accept", "text/plain")], isRepeatable: true, within: .seconds(1),
+      maximumBodySize: 1)
     #expect(String(decoding: request.body, as: UTF8.self) == body)
     #expect(request.headers.map(\.name) == ["Content-Type", "Accept"])
     #expect(request.headers.first?.value == "application/x-www-form-urlencoded")

@@ -1,6 +1,7 @@
 import Cryptography
 import EventLoop
 import Foundation
+import Glibc
 import HTTPClient
 import HTTPServer
 import TestSupport
@@ -10,10 +11,6 @@ import Testing
 @Loop @Suite struct HTTPClientTLSTests {
   nonisolated static let year: Int64 = 365 * 86_400
   nonisolated static let now = Int64(Date().timeIntervalSince1970)
-
-  init() {
-    Signals.block([])  // SIGPIPE must not end the tests
-  }
 
   private func failure(
     asking url: String, trusting anchors: HTTPClientConfiguration.TrustAnchors, connectTimeout: Duration = .seconds(120)
@@ -41,6 +38,38 @@ import Testing
       #expect(answer.body == Array("siwa-tests/1".utf8))
     }
     #expect(server.server.statistics.accepted == 2)  // one connection for each name
+    await server.close()
+  }
+
+  /// What a container with a company's authority has: a bundle, and no directory with a file for each name.
+  @Test func theSystemsAnchorsMayBeABundleAlone() async {
+    // In a process of its own: the environment belongs to all tests.
+    await #expect(processExitsWith: .success) {
+      try await HTTPClientTLSTests.askByTheEnvironment { files, certificate in
+        unsafe setenv("SSL_CERT_FILE", files.write("bundle.pem", certificate.certificatePEM), 1)
+      }
+    }
+  }
+
+  @Test func writesNoSecretsOfItsConnectionsDown() async {
+    await #expect(processExitsWith: .success) {
+      try await HTTPClientTLSTests.askByTheEnvironment { files, certificate in
+        unsafe setenv("SSL_CERT_FILE", files.write("bundle.pem", certificate.certificatePEM), 1)
+        unsafe setenv("SSLKEYLOGFILE", files.path + "/secrets", 1)
+      }
+    }
+  }
+
+  /// Asks a server that the system's anchors know, in an environment that `prepare` makes.
+  @Loop static func askByTheEnvironment(_ prepare: (TemporaryDirectory, SelfSignedCertificate) -> Void) async throws {
+    let files = TemporaryDirectory()
+    let certificate = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: now - 60, seconds: 3600)
+    prepare(files, certificate)
+    let server = try TLSServer(certificate) { _ in .text("hello") }
+    let url = try #require(HTTPClientURL(server.origin))
+    let answer = try await HTTPClient(.testing()).send(.get(url, within: .seconds(120), maximumBodySize: 100))
+    try #require(answer.status == 200)
+    try #require(unsafe access(files.path + "/secrets", F_OK) != 0)
     await server.close()
   }
 

@@ -29,9 +29,10 @@ import Testing
     _ = try await client.send(
       .post(
         Array("a=1".utf8), to: server.url(),
-        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("X-Empty", "")], within: .seconds(120),
-        maximumBodySize: 5))
-    _ = try await client.send(.post([], to: server.url(), headers: [], within: .seconds(120), maximumBodySize: 5))
+        headers: [("Content-Type", "application/x-www-form-urlencoded"), ("X-Empty", "")], isRepeatable: false,
+        within: .seconds(120), maximumBodySize: 5))
+    _ = try await client.send(
+      .post([], to: server.url(), headers: [], isRepeatable: true, within: .seconds(120), maximumBodySize: 5))
     let common = "POST / HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\nUser-Agent: siwa-tests/1\r\nAccept: */*\r\n"
     #expect(
       server.requests == [
@@ -45,7 +46,7 @@ import Testing
     defer { server.close() }
     let body = [UInt8](repeating: 0x61, count: 3_000_000)
     let answer = try await HTTPClient(.testing()).send(
-      .post(body, to: server.url(), headers: [], within: .seconds(120), maximumBodySize: 5))
+      .post(body, to: server.url(), headers: [], isRepeatable: true, within: .seconds(120), maximumBodySize: 5))
     #expect(answer.status == 200)
     #expect(server.requests.first?.utf8.count ?? 0 > body.count)
     #expect(server.requests.first?.prefix(500).contains("Expect") == false)
@@ -57,6 +58,32 @@ import Testing
     let client = HTTPClient(.testing())
     for _ in 0..<5 { _ = try await client.send(.get(server.url(), within: .seconds(120), maximumBodySize: 5)) }
     #expect(server.connections == 1)
+  }
+
+  /// The server answers the first request, then reads one and closes, as one does that ends meanwhile.
+  @Test(arguments: [true, false])
+  func sendsTwiceOnlyWhatMayHappenTwice(isRepeatable: Bool) async throws {
+    var count = 0
+    let server = try ScriptedServer { peer in
+      while await peer.request() != nil {
+        count += 1
+        if count == 2 { return }
+        await peer.send(Self.hello)
+      }
+    }
+    defer { server.close() }
+    let client = HTTPClient(.testing())
+    _ = try await client.send(.get(server.url(), within: .seconds(120), maximumBodySize: 5))
+    let request = HTTPClientRequest.post(
+      Array("code=1".utf8), to: server.url(), headers: [], isRepeatable: isRepeatable, within: .seconds(120),
+      maximumBodySize: 5)
+    if isRepeatable {
+      #expect(try await client.send(request).status == 200)
+    } else {
+      let error = await #expect(throws: HTTPClientError.self) { try await client.send(request) }
+      #expect(error?.code == .interrupted)
+    }
+    #expect(server.requests.count(where: { $0.hasPrefix("POST") }) == (isRepeatable ? 2 : 1))
   }
 
   @Test func neverHoldsMoreConnectionsThanAllowed() async throws {
@@ -104,6 +131,9 @@ import Testing
     await #expect(processExitsWith: .success) {
       unsafe setenv("http_proxy", "http://127.0.0.1:1", 1)
       unsafe setenv("https_proxy", "http://127.0.0.1:1", 1)
+      try await HTTPClientTests.askPastADeadProxy()
+    }
+    await #expect(processExitsWith: .success) {
       unsafe setenv("all_proxy", "http://127.0.0.1:1", 1)
       try await HTTPClientTests.askPastADeadProxy()
     }
@@ -111,17 +141,28 @@ import Testing
 
   @Loop static func askPastADeadProxy() async throws {
     let server = try ScriptedServer(answering: Self.hello)
-    // Plain requests go to loopback, never by a proxy; TLS ones only where the configuration says so.
+    // One that closes at once is no TLS.
+    let plain = try ScriptedServer { _ in }
     for proxy in [HTTPClientConfiguration.Proxy.none, .environment] {
-      let answer = try await HTTPClient(.testing(proxy: proxy)).send(
-        .get(server.url(), within: .seconds(120), maximumBodySize: 5))
-      try #require(answer.status == 200)
-      let port = try ScriptedServer { _ in }.port
-      let url = try #require(HTTPClientURL("https://127.0.0.1:\(port)/"))
-      let failure = await #expect(throws: HTTPClientError.self) {
-        try await HTTPClient(.testing(proxy: proxy)).send(.get(url, within: .seconds(120), maximumBodySize: 5))
+      func failure(_ url: String) async throws -> HTTPClientError.Code? {
+        let url = try #require(HTTPClientURL(url))
+        do throws(HTTPClientError) {
+          _ = try await HTTPClient(.testing(proxy: proxy)).send(.get(url, within: .seconds(120), maximumBodySize: 5))
+          return nil
+        } catch {
+          return error.code
+        }
       }
-      try #require(failure?.code == (proxy == .none ? .tls : .connect), "\(proxy): \(String(describing: failure))")
+      // Loopback is asked directly: the server there says something, if no TLS.
+      try #require(try await failure(server.url().text) == nil)
+      for host in ["127.0.0.1", "localhost"] {
+        try #require(try await failure("https://\(host):\(plain.port)/") == .tls)
+      }
+      // Others by the proxy, where the configuration says so: it is not there.
+      try #require(try await failure(nowhere) == (proxy == .none ? .name : .connect))
     }
   }
+
+  /// Of a name that no resolver asks anybody about: its label is longer than DNS allows.
+  static let nowhere = "https://\(String(repeating: "a", count: 64)).invalid/"
 }

@@ -43,8 +43,8 @@ struct Deliverer {
 
   private func post(_ body: [UInt8], _ plan: DeliveryPlan) async -> Delivery.Attempt {
     let request = HTTPClientRequest.post(
-      body, to: plan.receiver, headers: [("Content-Type", "application/json")], within: plan.deadline,
-      maximumBodySize: 65_536)
+      body, to: plan.receiver, headers: [("Content-Type", "application/json")], isRepeatable: true,
+      within: plan.deadline, maximumBodySize: 65_536)
     do throws(HTTPClientError) {
       return .answered(try await client.send(request).status)
     } catch {

@@ -3,10 +3,12 @@ public import EventLoop
 /// Asks HTTPS servers: libcurl does the talking, the event loop does the waiting.
 ///
 /// A request goes to exactly the address that it names, over HTTP/1.1 and TLS 1.2 or later, with the certificate
-/// always verified. Redirects are answers like any other, compressed bodies stay compressed, and nothing is read from
-/// the environment unless the configuration says so. Every request has a deadline and a limit on what may come back.
+/// always verified. Redirects are answers like any other, compressed bodies stay compressed. Of the environment counts
+/// where the system's trust anchors are (`TrustAnchors.system`), and the proxy if the configuration says so;
+/// SSLKEYLOGFILE, by which libcurl would write down the secrets of its connections, is taken out of it. Every request has
+/// a deadline and a limit on what may come back.
 ///
-/// The process must ignore SIGPIPE, as `Signals.block` sees to: OpenSSL writes to sockets whose peer may be gone.
+/// The process must ignore SIGPIPE, as the loop sees to: OpenSSL writes to sockets whose peer may be gone.
 @Loop
 public final class HTTPClient {
   private let configuration: HTTPClientConfiguration
@@ -24,7 +26,8 @@ public final class HTTPClient {
   /// Sends the request and returns the whole answer, whatever its status.
   ///
   /// Cancelling the calling task ends the transfer at once, with `.cancelled`. Where the error is retriable, the
-  /// server may nevertheless have received the request: only what may happen twice should be sent again.
+  /// server may nevertheless have received the request: only what may happen twice should be sent again. A request that
+  /// `isRepeatable` may reach the server twice by one call.
   public func send(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPClientResponse {
     if let fault = request.faultOfHeaders() { throw HTTPClientError(.malformedRequest, fault) }
     let transfer = try Transfer(request, configuration)

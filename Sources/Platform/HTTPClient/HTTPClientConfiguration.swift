@@ -2,9 +2,11 @@
 public struct HTTPClientConfiguration: Sendable {
   /// Whose certificates are believed.
   public enum TrustAnchors: Sendable, Hashable {
-    /// Those of the operating system.
+    /// Those of the operating system: the bundle or the directory that SSL_CERT_FILE or SSL_CERT_DIR names, or else
+    /// those of the distribution. A bundle that is replaced counts within the hour.
     case system
-    /// Those of the operating system, and those in a PEM file: for a rehearsal, where somebody else plays the server.
+    /// Those of the operating system's directory, and those in a PEM file: for a rehearsal, where somebody else plays the
+    /// server. They are read for each connection.
     case systemAnd(file: String)
   }
 
@@ -12,7 +14,7 @@ public struct HTTPClientConfiguration: Sendable {
   public enum Proxy: Sendable, Hashable {
     /// Straight to it, whatever the environment says.
     case none
-    /// As the variables `https_proxy` and `no_proxy` say. Loopback is always asked directly.
+    /// As the variables `https_proxy`, `all_proxy` and `no_proxy` say. Loopback is always asked directly.
     case environment
   }
 

@@ -38,7 +38,8 @@ public struct HTTPClientError: Error, Sendable, CustomStringConvertible {
 
   /// Which reason it is.
   public let code: Code
-  /// libcurl's words, or ours: printable ASCII, of bounded length, without address, headers or body.
+  /// libcurl's words, or ours: printable ASCII, of bounded length. They may name host and port, and hold no path, query,
+  /// header or body.
   public let detail: String
 
   init(_ code: Code, _ detail: String) {

@@ -16,6 +16,9 @@ public struct HTTPClientRequest: Sendable {
   public var headers: [(name: String, value: String)]
   /// The body of a POST.
   public var body: [UInt8]
+  /// Whether the server may get it twice. A kept connection may die before the first byte of an answer; libcurl then
+  /// sends the request once more, on a new one. Where that must not be, the request goes over a new connection at once.
+  public var isRepeatable: Bool
   /// How long everything may take, from the call to the answer's last byte, waiting for a free connection included.
   public var deadline: Duration
   /// How many bytes the answer's body may have: beyond it the request fails with `.tooLarge`.
@@ -27,22 +30,24 @@ public struct HTTPClientRequest: Sendable {
     maximumBodySize: Int
   ) -> HTTPClientRequest {
     HTTPClientRequest(
-      method: .get, url: url, headers: headers, body: [], deadline: deadline, maximumBodySize: maximumBodySize)
+      method: .get, url: url, headers: headers, body: [], isRepeatable: true, deadline: deadline,
+      maximumBodySize: maximumBodySize)
   }
 
   /// A request that hands `body` over.
   public static func post(
-    _ body: [UInt8], to url: HTTPClientURL, headers: [(name: String, value: String)], within deadline: Duration,
-    maximumBodySize: Int
+    _ body: [UInt8], to url: HTTPClientURL, headers: [(name: String, value: String)], isRepeatable: Bool,
+    within deadline: Duration, maximumBodySize: Int
   ) -> HTTPClientRequest {
     HTTPClientRequest(
-      method: .post, url: url, headers: headers, body: body, deadline: deadline, maximumBodySize: maximumBodySize)
+      method: .post, url: url, headers: headers, body: body, isRepeatable: isRepeatable, deadline: deadline,
+      maximumBodySize: maximumBodySize)
   }
 
   /// A request that hands over a form (`application/x-www-form-urlencoded`): names and values, whatever is in them.
   public static func post(
     form: [(name: String, value: String)], to url: HTTPClientURL, headers: [(name: String, value: String)],
-    within deadline: Duration, maximumBodySize: Int
+    isRepeatable: Bool, within deadline: Duration, maximumBodySize: Int
   ) -> HTTPClientRequest {
     var body: [UInt8] = []
     for (name, value) in form {
@@ -52,8 +57,8 @@ public struct HTTPClientRequest: Sendable {
       appendFormText(value, to: &body)
     }
     return post(
-      body, to: url, headers: [("Content-Type", "application/x-www-form-urlencoded")] + headers, within: deadline,
-      maximumBodySize: maximumBodySize)
+      body, to: url, headers: [("Content-Type", "application/x-www-form-urlencoded")] + headers,
+      isRepeatable: isRepeatable, within: deadline, maximumBodySize: maximumBodySize)
   }
 
   /// The percent-encoding of the URL standard, section 1.3, with the set for forms: letters, digits and `*-._` stay, a

@@ -14,6 +14,8 @@ public struct HTTPClientURL: Sendable, Hashable, CustomStringConvertible {
   public let host: String
   /// Whether it goes over TLS; where it does not, the host is this machine's loopback.
   public let isEncrypted: Bool
+  /// Whether the host is this machine's loopback.
+  public let isLoopback: Bool
   private let path: String
   /// With its colon; empty where the scheme says it.
   private let port: String
@@ -38,9 +40,10 @@ public struct HTTPClientURL: Sendable, Hashable, CustomStringConvertible {
       let whole = part(CURLUPART_URL),
       part(CURLUPART_USER) == nil, part(CURLUPART_PASSWORD) == nil, part(CURLUPART_FRAGMENT) == nil
     else { return nil }
+    isLoopback = Self.isLoopback(host)
     switch scheme {
     case "https": isEncrypted = true
-    case "http" where Self.isLoopback(host): isEncrypted = false
+    case "http" where isLoopback: isEncrypted = false
     default: return nil
     }
     self.text = whole

@@ -1,5 +1,6 @@
 import CLibcurl
 import EventLoop
+import Glibc
 
 /// The transfers on their way and their connections: owns the multi handle of libcurl, which the loop drives.
 ///
@@ -17,7 +18,11 @@ import EventLoop
   private var isClosed = false
 
   /// libcurl is prepared once a process, before the first handle.
-  private static let isPrepared = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+  private static let isPrepared = {
+    // Forgotten there by somebody who looked into connections, it would have libcurl write down every one's secrets.
+    if unsafe getenv("SSLKEYLOGFILE") != nil { unsafe unsetenv("SSLKEYLOGFILE") }
+    return curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+  }()
 
   init(maximumConnections: Int, maximumCount: Int) {
     guard Self.isPrepared, let handle = unsafe curl_multi_init() else { preconditionFailure("no memory for libcurl") }

@@ -69,7 +69,8 @@ struct NotifyCommand: Command {
     do throws(HTTPClientError) {
       let response = try await client.send(
         .post(
-          order.bytes, to: simulator, headers: [("Content-Type", "application/json")], within: .seconds(60),
+          order.bytes, to: simulator, headers: [("Content-Type", "application/json")], isRepeatable: true,
+          within: .seconds(60),
           maximumBodySize: 65_536))
       let answer = String(decoding: response.body, as: UTF8.self)
       guard response.status == 200 else {

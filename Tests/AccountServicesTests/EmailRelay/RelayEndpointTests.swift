@@ -48,7 +48,7 @@ import Testing
       let response = try await client.send(
         .post(
           Array(body.utf8), to: place, headers: [("Authorization", "bearer \(RelayEndpointTests.token)")],
-          within: .seconds(60), maximumBodySize: 1 << 20))
+          isRepeatable: true, within: .seconds(60), maximumBodySize: 1 << 20))
       note("POST", "/v1/email-relay", response)
       return response
     }

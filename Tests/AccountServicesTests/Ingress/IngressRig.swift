@@ -146,7 +146,8 @@ final class IngressRig {
   func post(_ body: [UInt8], to path: String = path) async throws -> HTTPClientResponse {
     try await client.send(
       .post(
-        body, to: try url("https", service.address, path), headers: [], within: .seconds(300), maximumBodySize: 4096)
+        body, to: try url("https", service.address, path), headers: [], isRepeatable: true, within: .seconds(300),
+        maximumBodySize: 4096)
     )
   }
 

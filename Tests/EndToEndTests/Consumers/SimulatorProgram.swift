@@ -39,7 +39,7 @@ final class SimulatorProgram {
     let url = try #require(HTTPClientURL("\(side.origin)/simulator/\(path)"))
     let body = [UInt8](try JSONSerialization.data(withJSONObject: words))
     let answer = try await client.send(
-      .post(body, to: url, headers: [], within: .seconds(90), maximumBodySize: 65_536))
+      .post(body, to: url, headers: [], isRepeatable: true, within: .seconds(90), maximumBodySize: 65_536))
     try #require(answer.status == 200, "\(path): \(String(decoding: answer.body, as: UTF8.self))")
     return try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
   }

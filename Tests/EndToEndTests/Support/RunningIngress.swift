@@ -32,7 +32,8 @@ final class RunningIngress {
 
   /// Delivers a notification.
   func post(_ body: [UInt8]) async throws -> HTTPClientResponse {
-    try await client.send(.post(body, to: try url, headers: [], within: .seconds(90), maximumBodySize: 4096))
+    try await client.send(
+      .post(body, to: try url, headers: [], isRepeatable: true, within: .seconds(90), maximumBodySize: 4096))
   }
 
   /// Asks as operators do.

@@ -48,7 +48,7 @@ package final class HTTPTarget: ErasureTarget {
           headers: [
             ("Content-Type", "application/json"), ("webhook-id", id), ("webhook-timestamp", String(seconds)),
             ("webhook-signature", secret.signature(id: id, seconds: seconds, body: body)),
-          ], within: deadline, maximumBodySize: ErasureAnswer.largest))
+          ], isRepeatable: true, within: deadline, maximumBodySize: ErasureAnswer.largest))
     } catch {
       throw ErasureFailure(error.isRetriable ? .unavailable : .refused, "\(error)")
     }

@@ -4,7 +4,8 @@ package import HTTPClient
 
 /// Apple's token and revocation endpoints: `POST https://appleid.apple.com/auth/token` and `…/auth/revoke`.
 ///
-/// Nothing is tried again here, but that a connection which Apple had closed unused is replaced by a new one.
+/// Nothing is tried again here, but that a connection which Apple had closed unused is replaced by a new one. A code,
+/// which holds once, always gets a new one.
 @Loop
 package final class AppleTokenEndpoints {
   private let token: HTTPClientURL
@@ -30,7 +31,7 @@ package final class AppleTokenEndpoints {
   ) async throws(AppleTokenError) -> Grant {
     var form = [("grant_type", "authorization_code"), ("code", code.text)]
     if let redirectURI { form.append(("redirect_uri", redirectURI)) }
-    let grant = try await grant(form, to: client, hiding: code.text)
+    let grant = try await grant(form, to: client, isRepeatable: false, hiding: code.text)
     if case .granted(let tokens) = grant, tokens.refreshToken == nil || tokens.identityToken == nil {
       throw AppleTokenError(.malformedAnswer, "no refresh token or no identity token")
     }
@@ -40,7 +41,8 @@ package final class AppleTokenEndpoints {
   /// Asks whether a refresh token is still good. Apple may throttle more than one such question a day.
   package func validate(_ token: RefreshToken, of client: ClientID) async throws(AppleTokenError) -> Grant {
     try await grant(
-      [("grant_type", "refresh_token"), ("refresh_token", token.text)], to: client, hiding: token.text)
+      [("grant_type", "refresh_token"), ("refresh_token", token.text)], to: client, isRepeatable: true,
+      hiding: token.text)
   }
 
   /// Takes back the person's whole authorization for the app: every token, those of later sign-ins too.
@@ -49,14 +51,15 @@ package final class AppleTokenEndpoints {
   /// finds the token `.invalid` does, or the `consent-revoked` that follows.
   package func revoke(_ token: some RevocableToken, of client: ClientID) async throws(AppleTokenError) {
     let form = [("token", token.text), ("token_type_hint", type(of: token).hint)]
-    _ = try await post(form, to: revocation, of: client, hiding: token.text)
+    _ = try await post(form, to: revocation, of: client, isRepeatable: true, hiding: token.text)
   }
 
   private func grant(
-    _ form: [(String, String)], to client: ClientID, hiding secret: String
+    _ form: [(String, String)], to client: ClientID, isRepeatable: Bool, hiding secret: String
   ) async throws(AppleTokenError) -> Grant {
     do throws(AppleTokenError) {
-      return .granted(try GrantedTokens(reading: try await post(form, to: token, of: client, hiding: secret)))
+      let body = try await post(form, to: token, of: client, isRepeatable: isRepeatable, hiding: secret)
+      return .granted(try GrantedTokens(reading: body))
     } catch {
       guard error.code == .invalidGrant else { throw error }
       return .invalid
@@ -65,12 +68,13 @@ package final class AppleTokenEndpoints {
 
   /// The body of the answer 200 to the form, with who we are.
   private func post(
-    _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, hiding text: String
+    _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, isRepeatable: Bool, hiding text: String
   ) async throws(AppleTokenError) -> [UInt8] {
     let secret = try secrets.secret(of: client)
     let request = HTTPClientRequest.post(
       form: [("client_id", client.text), ("client_secret", secret.text)] + form, to: url,
-      headers: [("Accept", "application/json")], within: deadline, maximumBodySize: GrantedTokens.maximumSize)
+      headers: [("Accept", "application/json")], isRepeatable: isRepeatable, within: deadline,
+      maximumBodySize: GrantedTokens.maximumSize)
     let answer: HTTPClientResponse
     do {
       answer = try await self.client.send(request)
