@@ -3,8 +3,8 @@ extension EventRecord {
   public init(_ event: AccountEvent, jws: [UInt8]?) {
     self.init(
       topic: .accountEvents, id: event.id, source: event.kind.sourceHeader, type: event.kind.typeHeader,
-      time: event.occurredAt, team: event.team, audience: event.audience, subject: event.subject, value: event.json,
-      reason: nil, jws: jws)
+      time: event.occurredAt, team: event.team, audience: event.audience, subject: event.subject,
+      key: event.account.key, value: event.json, reason: nil, jws: jws)
   }
 
   /// The record of a deletion that an operator has asked for: who did and why stands in its headers, without personal data
@@ -12,7 +12,8 @@ extension EventRecord {
   public init(_ event: AccountEvent, requestedBy person: String, reason: String) {
     let record = EventRecord(
       topic: .accountEvents, id: event.id, source: .operator, type: event.kind.typeHeader, time: event.occurredAt,
-      team: event.team, audience: event.audience, subject: event.subject, value: event.json, reason: nil, jws: nil)
+      team: event.team, audience: event.audience, subject: event.subject, key: event.account.key,
+      value: event.json, reason: nil, jws: nil)
     self.init(
       topic: record.topic, key: record.key, value: record.value,
       headers: record.headers + [
@@ -24,7 +25,8 @@ extension EventRecord {
   public init(_ event: QuarantinedEvent, jws: [UInt8]) {
     self.init(
       topic: .quarantine, id: event.id, source: .apple, type: .quarantined, time: event.issuedAt, team: event.team,
-      audience: event.audience, subject: event.subject, value: event.json, reason: event.reason, jws: jws)
+      audience: event.audience, subject: event.subject, key: event.key, value: event.json, reason: event.reason,
+      jws: jws)
   }
 
   /// The record of a key that verified something. The value is a JWK, and the record is the key's own, whoever writes it.
@@ -64,7 +66,7 @@ extension EventRecord {
 
   private init(
     topic: Topic, id: EventID, source: Header, type: Header, time: Timestamp, team: TeamID, audience: ClientID,
-    subject: AppleSubject?, value: [UInt8], reason: QuarantinedEvent.Reason?, jws: [UInt8]?
+    subject: AppleSubject?, key: [UInt8], value: [UInt8], reason: QuarantinedEvent.Reason?, jws: [UInt8]?
   ) {
     var headers: [Header] = []
     headers.reserveCapacity(12)
@@ -74,8 +76,7 @@ extension EventRecord {
     headers.append(type)
     if let subject { headers.append(Header("ce_subject", subject.text)) }
     headers.append(Header(name: "ce_time", value: time.rfc3339))
-    let key = subject.map { Account(team: team, subject: $0).key }
-    if let key { headers.append(Header(name: "ce_partitionkey", value: key)) }
+    headers.append(Header(name: "ce_partitionkey", value: key))
     headers.append(Header("ce_team", team.text))
     headers.append(Header("ce_audience", audience.text))
     headers.append(.contentType)

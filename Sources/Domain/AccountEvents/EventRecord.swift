@@ -5,8 +5,8 @@
 public struct EventRecord: Sendable, Hashable {
   /// Where the record belongs.
   public let topic: Topic
-  /// `team/sub`, which keeps the events of one account in order; nil where no subject could be read. Of a signing key:
-  /// its `kid`; of an outcome: the account's keyed hash.
+  /// `team/sub`, which keeps the events of one account in order. Of a quarantined event: `QuarantinedEvent.key`; of a
+  /// signing key: its `kid`; of an outcome: the account's keyed hash.
   public let key: [UInt8]?
   /// The data: one JSON object.
   public let value: [UInt8]

@@ -38,4 +38,11 @@ public struct QuarantinedEvent: Sendable, Hashable {
     (self.id, self.team, self.audience, self.subject) = (id, team, audience, subject)
     (self.issuedAt, self.reason, self.json) = (issuedAt, reason, json)
   }
+
+  /// Team, audience and id, with a space between them, which none of them can hold: the key of its record.
+  ///
+  /// The topic is compacted, so the key decides which records replace each other: the same event again and the note of
+  /// what was decided about it replace it. Another event of the same notification, or an equal id that Apple used for
+  /// another app, has a key of its own.
+  public var key: [UInt8] { Array("\(team) \(audience) \(id)".utf8) }
 }

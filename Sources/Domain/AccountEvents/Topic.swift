@@ -5,7 +5,7 @@ public struct Topic: Sendable, Hashable, CustomStringConvertible {
 
   /// All events of all accounts, keyed by `team/sub`, so that one account's events stay in order across their types.
   public static let accountEvents = Topic(name: "apple.account-events.v1")
-  /// What Apple signed and we do not understand, until someone decides.
+  /// What Apple signed and cannot be acted on, keyed by `QuarantinedEvent.key` and compacted: until a person decides.
   public static let quarantine = Topic(name: "apple.account-events.quarantine.v1")
   /// Every key of Apple's that ever verified something, keyed by `kid` and compacted: old records still verify.
   public static let signingKeys = Topic(name: "apple.signing-keys.v1")

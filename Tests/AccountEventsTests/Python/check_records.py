@@ -25,9 +25,9 @@ def validator(schema):
 
 
 def message_of(topic):
-    """The name of the one message on a topic, and its description."""
+    """The name of a topic's first message, which is that of its events, and its description."""
     [channel] = [one for one in document["channels"].values() if one["address"] == topic]
-    [reference] = channel["messages"].values()
+    reference = next(iter(channel["messages"].values()))
     name = reference["$ref"].rpartition("/")[2]
     return name, document["components"]["messages"][name]
 

@@ -55,7 +55,10 @@ import Testing
     Row(.accountEvents, "min.insync.replicas", "3", "2", isWeakness: false),
     Row(.accountEvents, "retention.ms", "604800000", "1209600000", isWeakness: true),
     Row(.accountEvents, "retention.ms", "-1", "1209600000", isWeakness: false),
-    Row(.quarantine, "retention.ms", "604800000", "-1", isWeakness: true),
+    Row(.outcomes, "retention.ms", "604800000", "-1", isWeakness: true),
+    // As it was made by earlier versions: what was decided about would keep the person.
+    Row(.quarantine, "cleanup.policy", "delete", "compact", isWeakness: true),
+    Row(.quarantine, "max.compaction.lag.ms", "9223372036854775807", "604800000", isWeakness: false),
     Row(.accountEvents, "retention.bytes", "1000000", "-1", isWeakness: true),
     Row(.accountEvents, "cleanup.policy", "compact", "delete", isWeakness: true),
     Row(.signingKeys, "cleanup.policy", "delete", "compact", isWeakness: true),

@@ -39,7 +39,7 @@ package struct TopicPlan: Sendable, Hashable {
     }
     return [
       // Account events name people: they are kept for less time than there is to erase an account.
-      plan(.accountEvents, partitions, .days(14)), plan(.quarantine, 1, .forever),
+      plan(.accountEvents, partitions, .days(14)), plan(.quarantine, 1, .lastOfEachKey),
       plan(.signingKeys, 1, .lastOfEachKey), plan(.outcomes, partitions, .forever),
       plan(.emailRelay, partitions, .lastOfEachKey),
     ]
