@@ -1,4 +1,3 @@
-import AccountEvents
 import AccountServices
 import Configuration
 import EventLoop
@@ -11,10 +10,10 @@ struct DeadLettersRetry: Command {
   static let details = """
     The records go to the consumer's retry topic as they were; the consumer judges them like any other: what was settled,
     or has been overtaken meanwhile, has no effect. A letter of an account that has an earlier one waiting is not retried
-    without it.
+    without it. One whose record is gone is said and left, and the others are retried.
 
-    Exit codes: 0 given to the consumer, 1 no such letter waits or its order would not hold, 2 the command line or the
-    configuration has to change first, 3 the cluster cannot be asked.
+    Exit codes: 0 given to the consumer, 1 no such letter waits, its order would not hold, or some were left, 2 the
+    command line or the configuration has to change first, 3 the cluster cannot be asked.
 
     """
   static let examples = [
@@ -22,29 +21,29 @@ struct DeadLettersRetry: Command {
     CommandExample("siwa dead-letters retry --consumer data-eraser --all --cause no-policy", "All with one cause."),
   ]
 
-  private let access: DeadLettersAccess
+  private let access: LettersAccess
   private let selection: LetterSelection
-  private let person: String
+  private let verdict: LetterVerdict
 
   init(reading arguments: inout CommandArguments) {
-    access = DeadLettersAccess(reading: &arguments)
+    access = LettersAccess(DeadLettersRoom.self, reading: &arguments)
     selection = LetterSelection(reading: &arguments)
-    person = arguments.readPerson()
+    verdict = LetterVerdict(.retried, reading: &arguments)
   }
 
   func run() async -> ExitCode {
-    await access.run { box, letters throws(KafkaError) in
+    guard case .deadLetters(let consumer) = access.topic else { return .misuse }
+    return await access.run { box, letters throws(KafkaError) in
       guard let chosen = selection.choose(from: letters, keepingOrder: true) else { return .failure }
-      try await box.retry(chosen, by: person, at: .now) { Terminal.say("retried  \($0.line)") }
-      return .success
+      let report = verdict.report(of: chosen.count)
+      if verdict.isRehearsal {
+        try await box.contents(of: chosen) { letter, content throws(KafkaError) in
+          report.note(letter, content == nil ? .left(letter.wordsOfLoss) : .done)
+        }
+      } else {
+        try await box.retry(chosen, of: letters, to: consumer, verdict.decision) { report.note($0, $1) }
+      }
+      return report.end()
     }
-  }
-}
-
-extension CommandArguments {
-  /// Who decides: as the command line or the environment says.
-  mutating func readPerson() -> String {
-    readIfPresent("--by", "NAME", .text(1...100), "Who decides it, which is kept; without it, the variable USER says.")
-      ?? ConfigurationSources.processEnvironment["USER"] ?? "unknown"
   }
 }

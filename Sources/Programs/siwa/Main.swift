@@ -13,12 +13,12 @@ struct Siwa {
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
       [
         DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, SpoolList.self, SpoolShow.self,
-        SpoolRelease.self, SpoolDiscard.self, KeysCommand.self,
-        StoreCreateKey.self, StoreMigrate.self, StoreIntegrity.self, StoreBackup.self, StoreReconcile.self,
-        StorePrune.self, StoreRotateKey.self,
-        TopicsList.self,
-        TopicsCreate.self, TopicsCompare.self, DeadLettersList.self, DeadLettersShow.self, DeadLettersRetry.self,
-        DeadLettersDiscard.self, EraseCommand.self, ErasuresList.self, ErasuresDiscard.self,
+        SpoolRelease.self, SpoolDiscard.self, KeysCommand.self, StoreCreateKey.self, StoreMigrate.self,
+        StoreIntegrity.self, StoreBackup.self, StoreReconcile.self, StorePrune.self, StoreRotateKey.self,
+        TopicsList.self, TopicsCreate.self, TopicsCompare.self, LettersList<QuarantineRoom>.self,
+        LettersShow<QuarantineRoom>.self, QuarantineReleaseCommand.self, LettersDiscard<QuarantineRoom>.self,
+        LettersList<DeadLettersRoom>.self, LettersShow<DeadLettersRoom>.self, DeadLettersRetry.self,
+        LettersDiscard<DeadLettersRoom>.self, EraseCommand.self, ErasuresList.self, ErasuresDiscard.self,
         ErasuresDue.self, ConfigurationCheck.self, ConfigurationList.self,
       ])
     exit(Loop.run { await program.run(words).rawValue })

@@ -23,11 +23,7 @@ struct TopicsAccess {
   @Loop
   func run(_ body: @Loop (Admin) async throws(KafkaError) -> ExitCode) async -> ExitCode {
     await options.withKafka { configuration, log throws(KafkaError) in
-      let admin = try Admin(configuration, log: log)
-      let result: Result<ExitCode, KafkaError>
-      do throws(KafkaError) { result = .success(try await body(admin)) } catch { result = .failure(error) }
-      await admin.close()
-      return try result.get()
+      try await Admin.run(configuration, log: log, body)
     }
   }
 

@@ -152,7 +152,7 @@ import Testing
     #expect(rig.committed() == 2 && calls.events == ["event-1", "event-2"])
     let letter = try #require(rig.cluster.appended(on: deadLetters).first)
     let origin = KafkaRecord.of(.sample(1))
-    #expect(letter.key == Array("apple.account-events.v1/0/0".utf8) && letter.value == origin.value)
+    #expect(letter.key == Array("apple.account-events.v1/0/0/event-1".utf8) && letter.value == origin.value)
     #expect(Array(letter.headers.prefix(origin.headers.count)) == origin.headers)
     #expect(
       letter.headers.dropFirst(origin.headers.count).map {
@@ -238,7 +238,7 @@ import Testing
     #expect(rig.committed() == 2)
     let letter = try #require(rig.cluster.appended(on: deadLetters).first)
     #expect(rig.cluster.appended(on: deadLetters).count == 1)
-    #expect(letter.key == Array("apple.account-events.v1/0/0".utf8) && letter.value == [])
+    #expect(letter.key == Array("apple.account-events.v1/0/0/event-1".utf8) && letter.value == [])
     #expect(letter.headers.contains(KafkaHeader("dead-letter-truncated", "true")))
     #expect(letter.headers.contains(KafkaHeader("ce_id", "event-1")))
     #expect(letter.headers.contains(KafkaHeader("dead-letter-cause", "not-ours")))

@@ -176,9 +176,12 @@ final class ConsumerStage {
   // MARK: Programs
 
   /// Runs `siwa` to its end.
-  func siwa(
-    _ words: String...
-  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+  func siwa(_ words: String...) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await siwa(words)
+  }
+
+  /// Runs `siwa` to its end.
+  func siwa(_ words: [String]) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", words, environment) { program in
       (try await program.untilEnd(), program.output, program.errors)
     }

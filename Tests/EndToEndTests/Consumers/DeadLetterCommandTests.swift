@@ -27,18 +27,24 @@ import Testing
       let list = try await stage.siwa("dead-letters", "list", "--consumer", "email-relay")
       #expect(list.end == .exit(0) && list.errors == "")
       let words = list.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-      #expect(words.count == 1 && words[0][0] == "0/0" && Array(words[0][2...3]) == ["malformed-json", "1"], "\(list)")
+      #expect(words.count == 1 && words[0][0] == "0/0" && Array(words[0][3...4]) == ["malformed-json", "1"], "\(list)")
       #expect(words[0].last?.hasPrefix("apple.account-events.v1/") == true)
       #expect(!list.output.contains(person.subject), "a list names nobody")
       #expect(try await stage.siwa("dead-letters", "list", "--consumer", "data-eraser").output == "None waits.\n")
 
-      let show = try await stage.siwa("dead-letters", "show", "--consumer", "email-relay", "--letter", "0/0")
-      #expect(show.end == .exit(0) && show.output.contains("dead-letter-cause: malformed-json\n"))
+      let discreet = try await stage.siwa("dead-letters", "show", "--consumer", "email-relay", "--letter", "0/0")
+      #expect(discreet.end == .exit(0) && discreet.output.contains("dead-letter-cause: malformed-json\n"))
+      #expect(!discreet.output.contains(person.subject) && !discreet.output.contains("no event"))
+      let show = try await stage.siwa(
+        "dead-letters", "show", "--consumer", "email-relay", "--letter", "0/0", "--personal")
+      #expect(
+        show.end == .exit(0) && show.output.contains("dead-letter-key: \(String(decoding: key, as: UTF8.self))\n"))
       #expect(show.output.contains("[2Jno event") && !show.output.contains("\u{1b}"), "nothing commands the terminal")
 
       // Given to the consumer again, it is as unreadable as before.
       let retry = try await stage.siwa("dead-letters", "retry", "--consumer", "email-relay", "--letter", "0/0")
       #expect(retry.end == .exit(0) && retry.output.hasPrefix("retried  0/0 "), "\(retry)")
+      #expect(retry.errors == "retried: 1 of 1\n")
       var letters: [[String: Any]] = []
       try await until(every: .milliseconds(200)) {
         let list = try await stage.siwa("dead-letters", "list", "--consumer", "email-relay", "--json")

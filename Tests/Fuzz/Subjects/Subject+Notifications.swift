@@ -41,7 +41,7 @@ extension Subject {
     do throws(Refusal) {
       let notification = try UnverifiedNotification(jws: Array(jws.utf8))
       believed = try [Apple.now, Apple.now].map { time throws(Refusal) in
-        try Apple.verifier.believe(notification, by: Apple.signingKey, lastSeen: nil, at: time)
+        try Apple.verifier.believe(notification, by: Apple.signingKey, lastSeen: nil, at: time, acceptingLate: false)
       }
     } catch { return }
     try promise("it means the same each time", believed[0].events == believed[1].events)

@@ -31,25 +31,25 @@ extension Subject {
     }
     if let headers = [EventRecord.Header](packed: bytes) {
       try promise("what lies in the spool is read as it was written", headers.packed == bytes)
-      try checkDeadLetter(headers)
+      try checkLetter(headers, on: .deadLetters(of: "data-eraser"), [])
+      try checkLetter(headers, on: .quarantine, bytes)
       if let said = [Announcement](packed: bytes) {
         try promise("what is to be said is read as it was written", [Announcement](packed: said.packed) == said)
       }
     }
   }
 
-  /// Whatever headers a record on the topic of dead letters has, it is a letter that waits, or a note; and the note of what
-  /// was done takes the letter's place.
-  private static func checkDeadLetter(_ headers: [EventRecord.Header]) throws {
+  /// Whatever headers a record on a topic of letters has, it is a letter that waits, or a note; and the note of what was
+  /// decided takes the letter's place.
+  private static func checkLetter(_ headers: [EventRecord.Header], on topic: LetterTopic, _ value: [UInt8]) throws {
     let headers = headers.map { KafkaHeader($0.name, $0.value) }
     func record(_ key: [UInt8]?, _ value: [UInt8]?, _ headers: [KafkaHeader], at offset: Int64) -> ConsumedRecord {
       ConsumedRecord(
-        topic: "apple.account-events.data-eraser.dead-letters.v1",
-        position: KafkaPosition(partition: 0, offset: offset),
-        key: key, value: value, headers: headers, timestamp: nil)
+        topic: topic.topic.name, position: KafkaPosition(partition: 0, offset: offset), key: key, value: value,
+        headers: headers, timestamp: nil)
     }
-    var letters = DeadLetters(of: "data-eraser")
-    letters.read(record(Array("apple.account-events.v1/3/17".utf8), [], headers, at: 0))
+    var letters = Letters(on: topic)
+    letters.read(record(Array("apple.account-events.v1/3/17".utf8), value, headers, at: 0))
     guard let letter = letters.letters.first else { return }
     let (chosen, overtaken, unknown) = letters.select([letter.place])
     try promise("the one that waits can be chosen", chosen.count == 1 && overtaken == nil && unknown.isEmpty)
@@ -59,9 +59,12 @@ extension Subject {
         "nothing of it commands a terminal", shown.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0 != "\u{7f}" })
     }
     guard let time = Timestamp(seconds: 1_800_000_000) else { return }
-    let note = letters.mark(letter, .discarded(reason: "any"), by: "any", at: time)
-    letters.read(record(note.key, note.value, note.headers, at: 1))
-    try promise("what was discarded waits no more", letters.letters.isEmpty)
+    var deciding = letters
+    let notes = deciding.decide(letter, LetterDecision(.discarded, because: "any", by: "any", at: time))
+    for (index, note) in notes.enumerated() {
+      letters.read(record(note.key, note.value, note.headers, at: Int64(index + 1)))
+    }
+    try promise("what was discarded waits no more", letters.letters.isEmpty && deciding.letters.isEmpty)
   }
 
   /// A set of keys is refused whole, or every key of it is fit; and it can take its own place.

@@ -186,7 +186,8 @@ extension EventRecord {
 }
 
 extension VerifiedNotification.Event {
-  fileprivate var id: EventID {
+  /// What tells the event from all others.
+  var id: EventID {
     switch self {
     case .known(let event): event.id
     case .quarantined(let event): event.id

@@ -55,9 +55,7 @@ package struct AppleSettings: Configurable, Equatable {
       "apple.keys-pause", .duration(.seconds(1) ... .seconds(3600)), default: .seconds(30),
       "How long after a fetch an unknown key causes no further one.")
     deadline = settings.readAppleDeadline()
-    clockTolerance = settings.read(
-      "apple.clock-tolerance", .duration(.zero ... .seconds(600)), default: .seconds(60),
-      "How far Apple's clock and ours may lie apart.")
+    clockTolerance = settings.readClockTolerance()
     trustedCA = settings.readAppleTrustedCA()
     proxy = settings.readAppleProxy()
   }
@@ -67,6 +65,12 @@ package struct AppleSettings: Configurable, Equatable {
 extension Settings {
   mutating func readAppleIssuer() -> String {
     read("apple.issuer", .text(1...255), default: "https://appleid.apple.com", "Who must have issued a notification.")
+  }
+
+  mutating func readClockTolerance() -> Duration {
+    read(
+      "apple.clock-tolerance", .duration(.zero ... .seconds(600)), default: .seconds(60),
+      "How far Apple's clock and ours may lie apart.")
   }
 
   mutating func readAppleDeadline() -> Duration {

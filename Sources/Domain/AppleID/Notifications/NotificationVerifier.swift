@@ -46,7 +46,7 @@ package struct NotificationVerifier: Sendable {
         return .unknownKey(notification.keyID)
       }
       guard notification.isSigned(by: key) else { return .refused(.wrongSignature) }
-      let verified = try believe(notification, by: written, lastSeen: lastSeen, at: now)
+      let verified = try believe(notification, by: written, lastSeen: lastSeen, at: now, acceptingLate: false)
       if !wasLookedUp, isLate(verified.issuedAt, after: lastSeen) { return .unknownKey(notification.keyID) }
       return .verified(verified)
     } catch {
@@ -70,9 +70,10 @@ package struct NotificationVerifier: Sendable {
   }
 
   /// Judges the claims of a notification whose signature holds. `lastSeen`: when Apple was last seen to have the key; nil
-  /// where Apple has it now.
+  /// where Apple has it now. `acceptingLate` says that its time may be over.
   func believe(
-    _ notification: UnverifiedNotification, by signingKey: AppleSigningKey, lastSeen: Timestamp?, at now: Timestamp
+    _ notification: UnverifiedNotification, by signingKey: AppleSigningKey, lastSeen: Timestamp?, at now: Timestamp,
+    acceptingLate isLateAccepted: Bool
   ) throws(Refusal) -> VerifiedNotification {
     let claims: NotificationClaims
     do {
@@ -93,7 +94,7 @@ package struct NotificationVerifier: Sendable {
 
     let latest = now.milliseconds + tolerance
     let untimely: QuarantinedEvent.Reason? =
-      expiry.milliseconds < now.milliseconds - tolerance
+      expiry.milliseconds < now.milliseconds - tolerance && !isLateAccepted
       ? .expired
       : latest < issue.milliseconds ? .notYetValid : isLate(issue, after: lastSeen) ? .retiredKey : nil
     let frame = NotificationFrame(

@@ -1,6 +1,6 @@
 import Kafka
 
-/// Where a record stood that was put aside: what its letter is kept under on the topic of dead letters.
+/// Where a record stood that was put aside.
 package struct RecordOrigin: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// The topic.
   package let topic: String

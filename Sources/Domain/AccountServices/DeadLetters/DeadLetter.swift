@@ -4,8 +4,9 @@ package import Kafka
 
 /// A record that a consumer could not do anything about, as it is kept for a person to look at.
 ///
-/// Its key on the topic is where the record stood, and that of the note of what was done about it, too: the topic is
-/// compacted, so the note takes away what the letter says of a person.
+/// Its key on the topic is where the record stood and the event's id, and that of the note of what was done about it, too:
+/// the topic is compacted, so the note takes away what the letter says of a person. Where the record's topic was made
+/// anew, another record stands at the same place: its letter has a key of its own.
 package struct DeadLetter: Sendable {
   /// The record for the topic of the consumer's dead letters: what was read, with headers that say why it is there.
   package let record: KafkaRecord
@@ -30,13 +31,20 @@ package struct DeadLetter: Sendable {
     // A record without a value would take away the letter, instead of being it.
     if record.value == nil { facts.append(KafkaHeader(Header.noValue, "true")) }
     facts += record.headers.filter { $0.name == Header.first }
-    let (topic, key) = (Topic.deadLetters(of: consumer).name, Array(origin.description.utf8))
+    let (topic, key) = (Topic.deadLetters(of: consumer).name, Array("\(origin)/\(Self.name(of: record))".utf8))
     let own = record.headers.filter { !$0.name.hasPrefix(Header.prefix) }
     self.record = KafkaRecord(topic: topic, key: key, value: record.value ?? [], headers: own + facts)
     let known = own.filter { Header.ofEvent.contains($0.name) } + facts
     shortened = KafkaRecord(
       topic: topic, key: key, value: [],
       headers: known.filter { $0.value?.count ?? 0 <= Self.longestHeader } + [KafkaHeader(Header.shortened, "true")])
+  }
+
+  /// What tells the record from others that stood at its place: its event's id, or when it was appended, where it has no
+  /// usable one.
+  private static func name(of record: ConsumedRecord) -> String {
+    let id = record.headers.last { $0.name == "ce_id" }?.value.flatMap { EventID(String(decoding: $0, as: UTF8.self)) }
+    return id?.text ?? record.timestamp.map { "\($0)" } ?? "-"
   }
 
   /// The headers that a dead letter has beside those of the record.

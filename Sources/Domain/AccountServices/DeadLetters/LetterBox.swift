@@ -1,0 +1,109 @@
+import AccountEvents
+package import EventLoop
+package import Kafka
+
+/// A topic of letters on Kafka, for an operator: read to its end, and acted upon.
+@Loop
+package final class LetterBox {
+  let topic: LetterTopic
+  let configuration: KafkaConfiguration
+  let limit: Duration
+  let log: KafkaLog
+
+  /// The letters of a topic. `limit` is how long the cluster may take for an answer, or be silent while it is read.
+  package init(
+    _ configuration: KafkaConfiguration, _ topic: LetterTopic, within limit: Duration, log: @escaping KafkaLog
+  ) {
+    (self.configuration, self.topic, self.limit, self.log) = (configuration, topic, limit, log)
+  }
+
+  var pass: TopicPass { TopicPass(configuration: configuration, limit: limit, log: log) }
+
+  /// What stands on the topic by now.
+  package func read() async throws(KafkaError) -> Letters {
+    var letters = Letters(on: topic)
+    try await pass.read(topic.topic) { records in
+      for record in records { letters.read(record) }
+      return true
+    }
+    return letters
+  }
+
+  /// Reads what letters say, one after the other: each as it stands; of one that only says where the record stands, that
+  /// record. Nil where it is not there any more.
+  package func contents(
+    of some: [Letter], each body: @Loop (Letter, ConsumedRecord?) async throws(KafkaError) -> Void
+  ) async throws(KafkaError) {
+    try await Consumer.run(configuration, log: log) { reader throws(KafkaError) in
+      for letter in some { try await body(letter, try await content(of: letter, with: reader)) }
+    }
+  }
+
+  private func content(of letter: Letter, with reader: Consumer) async throws(KafkaError) -> ConsumedRecord? {
+    if letter.isShortened { return try await original(of: letter, with: reader) }
+    let (partition, offset) = (letter.place.partition, letter.place.offset)
+    let record = try await record(topic.topic.name, partition, offset, with: reader)
+    return record?.key == letter.formerKey ?? letter.key || record?.key == nil ? record : nil
+  }
+
+  private func original(of letter: Letter, with reader: Consumer) async throws(KafkaError) -> ConsumedRecord? {
+    guard let origin = letter.origin else { return nil }
+    let firsts = try await Admin.run(configuration, log: log) { admin throws(KafkaError) in
+      try await admin.offsets(of: origin.topic, since: 0, within: limit)
+    }
+    guard let first = firsts[origin.partition], first <= origin.offset else { return nil }
+    let record = try await record(origin.topic, origin.partition, origin.offset, with: reader)
+    guard letter.account == nil || record?.key == letter.account else { return nil }
+    // Where the topic was made anew, another event may stand there.
+    let id = record?.headers.last { $0.name == "ce_id" }?.value.map { String(decoding: $0, as: UTF8.self) }
+    return letter["ce_id"] == nil || letter["ce_id"] == id ? record : nil
+  }
+
+  /// The record at a place; nil where it is not there any more, and there are later ones.
+  private func record(
+    _ topic: String, _ partition: Int32, _ offset: Int64, with reader: Consumer
+  ) async throws(KafkaError) -> ConsumedRecord? {
+    try reader.assign([PartitionStart(topic: topic, partition: partition, at: .offset(offset))])
+    guard let record = try await reader.next(upTo: 1, within: limit)?.first else {
+      throw KafkaError(.timedOut, detail: "\(topic)/\(partition)/\(offset) could not be read within \(limit)")
+    }
+    return record.position.offset == offset ? record : nil
+  }
+
+  /// Notes of letters that nothing follows from them.
+  package func discard(
+    _ some: [Letter], of letters: Letters, _ decision: LetterDecision, each done: (Letter, LetterOutcome) -> Void
+  ) async throws(KafkaError) {
+    var letters = letters
+    try await write { producer throws(KafkaError) in
+      var rest = some[...]
+      while !rest.isEmpty {
+        try await note(rest.prefix(TopicPass.batch), in: &letters, decision, with: producer, each: done)
+        rest = rest.dropFirst(TopicPass.batch)
+      }
+    }
+  }
+
+  /// Puts notes into the places of letters, and returns once all are there.
+  func note(
+    _ some: some Sequence<Letter>, in letters: inout Letters, _ decision: LetterDecision, with producer: Producer,
+    each done: (Letter, LetterOutcome) -> Void
+  ) async throws(KafkaError) {
+    var notes: [KafkaRecord] = []
+    var decided: [(letter: Letter, last: Int)] = []
+    for letter in some {
+      notes += letters.decide(letter, decision)
+      decided.append((letter, notes.count - 1))
+    }
+    let results = await producer.send(notes)
+    // The note is the last of a letter's records.
+    for (letter, last) in decided {
+      if case .success = results[last] { done(letter, .done) }
+    }
+    for result in results { _ = try result.get() }
+  }
+
+  func write(_ body: @Loop (Producer) async throws(KafkaError) -> Void) async throws(KafkaError) {
+    try await Producer.run(configuration, deadline: limit, log: log, body)
+  }
+}

@@ -1,0 +1,164 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import Configuration
+import EventLoop
+import Kafka
+
+/// What the commands about letters have in common: which topic, and on which cluster.
+struct LettersAccess {
+  /// How long the cluster may take for an answer, or be silent while it hands over all letters.
+  private static let patience = Duration.seconds(30)
+
+  let topic: LetterTopic
+  let options: ConfigurationOptions
+
+  init(_ room: any LetterRoom.Type, reading arguments: inout CommandArguments) {
+    topic = room.readTopic(&arguments)
+    options = ConfigurationOptions(reading: &arguments)
+  }
+
+  /// Runs `body` with the letters as they are now.
+  @Loop
+  func run(_ body: @Loop (LetterBox, Letters) async throws(KafkaError) -> ExitCode) async -> ExitCode {
+    await options.withKafka { configuration, log throws(KafkaError) in
+      let box = LetterBox(configuration, topic, within: Self.patience, log: log)
+      return try await body(box, try await box.read())
+    }
+  }
+}
+
+/// Which letters an operator means.
+struct LetterSelection {
+  private let places: [LetterPlace]
+  private let isAll: Bool
+  private let account: String?
+  private let cause: String?
+
+  init(reading arguments: inout CommandArguments) {
+    places = arguments.readAll("--letter", "PLACE", .letterPlace, "A letter as 'list' names it; may be repeated.")
+    isAll = arguments.flag("--all", "All letters that wait.")
+    account = arguments.readIfPresent(
+      "--account", "TEAM/SUB", .account,
+      "All letters of an account. With - it is read from the standard input, and no shell keeps it.")
+    cause = arguments.readIfPresent(
+      "--cause", "CAUSE", .text(1...100), "With --all or --account: those alone that are there for this cause.")
+    if [!places.isEmpty, isAll, account != nil].count(where: { $0 }) != 1 {
+      arguments.refuse("say one of --letter PLACE, --all and --account TEAM/SUB")
+    }
+    if cause != nil, !places.isEmpty { arguments.refuse("--cause goes with --all and --account") }
+  }
+
+  /// The letters, in their order; nil where it makes no sense, which was said then.
+  func choose(from letters: Letters, keepingOrder: Bool) -> [Letter]? {
+    var account: [UInt8]?
+    if let text = self.account {
+      guard let named = Account(text == "-" ? readLine(strippingNewline: true) ?? "" : text) else {
+        Terminal.complain("siwa: --account: expected a Team ID and a sub with a slash between on the standard input")
+        return nil
+      }
+      account = named.key
+    }
+    let matches = letters.letters.filter { letter in
+      (account == nil || letter.account == account) && (cause == nil || letter.cause == cause)
+    }
+    let (chosen, overtaken, unknown) = letters.select(Set(places.isEmpty ? matches.map(\.place) : places))
+    if let place = unknown.min() {
+      Terminal.complain("siwa: no letter waits at \(place)")
+      return nil
+    }
+    if keepingOrder, let overtaken {
+      Terminal.complain("siwa: \(overtaken.place) is of the same account and comes first: retry or discard it too")
+      return nil
+    }
+    return chosen
+  }
+}
+
+extension SettingType where Value == String {
+  fileprivate static var account: SettingType {
+    SettingType(
+      "account", expected: "a Team ID and a sub with a slash between, or -", standIn: "-", show: { $0 },
+      parse: { $0 == "-" || Account($0) != nil ? $0 : nil })
+  }
+}
+
+extension Account {
+  /// Nil unless `text` is a Team ID and a subject with a slash between.
+  fileprivate init?(_ text: String) {
+    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let team = TeamID(String(parts[0])), let subject = AppleSubject(String(parts[1])) else {
+      return nil
+    }
+    self.init(team: team, subject: subject)
+  }
+}
+
+/// What a person decides, as the command line says it.
+struct LetterVerdict {
+  private let handling: LetterDecision.Handling
+  private let reason: String?
+  private let person: String
+  let isRehearsal: Bool
+
+  init(_ handling: LetterDecision.Handling, reading arguments: inout CommandArguments) {
+    self.handling = handling
+    let help = "it is kept, without personal data."
+    reason =
+      handling == .discarded
+      ? arguments.read("--reason", "TEXT", .text(3...1000), "Why nothing follows; \(help)")
+      : arguments.readIfPresent("--reason", "TEXT", .text(3...1000), "Why; \(help)")
+    person = arguments.readPerson()
+    isRehearsal = arguments.flag("--dry-run", "Says what would be done, and changes nothing.")
+  }
+
+  var decision: LetterDecision { LetterDecision(handling, because: reason, by: person, at: .now) }
+
+  /// What is to be told of letters that it is about.
+  @Loop
+  func report(of count: Int) -> LetterReport {
+    LetterReport(isRehearsal ? "would be \(handling.rawValue)" : handling.rawValue, of: count)
+  }
+}
+
+/// Tells what becomes of letters: a line for each on the standard output, and on the standard error what is left, once a
+/// second how far it is, and how it ended.
+@Loop
+final class LetterReport {
+  private let word: String
+  private let count: Int
+  private var (done, left) = (0, 0)
+  private var lastProgress = MonotonicTime.now
+
+  init(_ word: String, of count: Int) { (self.word, self.count) = (word, count) }
+
+  /// Takes in what became of the next one.
+  func note(_ letter: Letter, _ outcome: LetterOutcome) {
+    switch outcome {
+    case .done:
+      done += 1
+      Terminal.say("\(word)  \(letter.line)")
+    case .left(let words):
+      left += 1
+      Terminal.complain("siwa: \(words)")
+    }
+    let now = MonotonicTime.now
+    guard now - lastProgress >= .seconds(1), done + left < count else { return }
+    lastProgress = now
+    Terminal.complain("\(done + left) of \(count)")
+  }
+
+  /// Says how many there were.
+  func end() -> ExitCode {
+    Terminal.complain("\(word): \(done) of \(count)\(left == 0 ? "" : ", left: \(left)")")
+    return left == 0 ? .success : .failure
+  }
+}
+
+extension SettingType where Value == LetterPlace {
+  fileprivate static var letterPlace: SettingType {
+    SettingType(
+      "place", expected: "a partition and an offset, such as 0/17", standIn: LetterPlace(partition: 0, offset: 0),
+      show: \.description, parse: { LetterPlace($0) })
+  }
+}

@@ -1,0 +1,198 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleID
+import AppleSimulator
+import ConsumerSupport
+import EventLoop
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+/// Letters on a real broker.
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(5))) struct LetterBoxTests {
+  private nonisolated static let patience = Duration.seconds(60)
+  private nonisolated static let retried = LetterDecision(
+    .retried, because: nil, by: "grace", at: ProcessorRig.now)
+
+  private struct Cluster {
+    let configuration: KafkaConfiguration
+    let admin: Admin
+    let producer: Producer
+
+    @Loop func box(_ topic: LetterTopic) -> LetterBox {
+      LetterBox(configuration, topic, within: patience, log: { _ in })
+    }
+
+    /// What stands in the first partition of a topic, which has as many records.
+    @Loop func records(on topic: Topic, count: Int) async throws -> [ConsumedRecord] {
+      let reader = try Consumer(configuration, group: nil, log: { _ in })
+      try reader.assign([PartitionStart(topic: topic.name, partition: 0, at: .beginning)])
+      var records: [ConsumedRecord] = []
+      while records.count < count { records += try await reader.next(upTo: 100) }
+      await reader.close()
+      return records
+    }
+  }
+
+  /// A broker with topics of one partition.
+  private func run(_ body: @Loop (Cluster) async throws -> Void) async throws {
+    let broker = try await RealBroker()
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)])
+    let admin = try Admin(configuration, log: { _ in })
+    let producer = try Producer(configuration, deadline: Self.patience, log: { _ in })
+    let plans = TopicPlan.all(partitions: 1, replication: 1, consumers: ["sample"])
+    _ = try await admin.createTopics(plans.map(\.newTopic), within: Self.patience)
+    for plan in plans { _ = try await admin.awaitTopic(plan.topic.name, within: Self.patience) }
+    let result: Result<Void, any Error>
+    do {
+      result = .success(
+        try await body(Cluster(configuration: configuration, admin: admin, producer: producer)))
+    } catch { result = .failure(error) }
+    await producer.close(within: .zero)
+    await admin.close()
+    try result.get()
+  }
+
+  /// The letter of an event that the log takes, or only where it is short.
+  private func letter(of event: AccountEvent, isShort: Bool) async throws -> KafkaRecord {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.permanent("not-ours") }
+    let rig = try await ProcessorRig(calls.consumer())
+    if isShort {
+      rig.log.fault = { record in
+        record.value?.isEmpty ?? true ? nil : EventLogError(.refused, reason: "recordTooLarge", detail: "told to")
+      }
+    }
+    try await rig.assign(0)
+    try await rig.send(event)
+    try await rig.advance(by: .seconds(1))
+    await rig.drain()
+    return try #require(rig.cluster.appended.last { $0.topic.contains("dead-letters") })
+  }
+
+  @Test func aRecordThatIsTooLargeForALetterIsReadAndRetriedFromWhereItStands() async throws {
+    try await run { cluster in
+      let event = AccountEvent.sample(1)
+      _ = try await cluster.producer.send(.of(event))
+      _ = try await cluster.producer.send(.of(.sample(2)))
+      _ = try await cluster.producer.send(try await letter(of: event, isShort: true))
+
+      let box = cluster.box(.deadLetters(of: "sample"))
+      let letters = try await box.read()
+      #expect(letters.letters.map(\.isShortened) == [true] && letters.letters.first?["ce_id"] == "event-1")
+      var values: [[UInt8]?] = []
+      try await box.contents(of: letters.letters) { _, content throws(KafkaError) in values.append(content?.value) }
+      #expect(values == [KafkaRecord.of(event).value])
+      var outcomes: [LetterOutcome] = []
+      try await box.retry(letters.letters, of: letters, to: "sample", Self.retried) { outcomes.append($1) }
+      #expect(outcomes == [.done])
+      #expect(try await box.read().letters.isEmpty)
+      let retried = try await cluster.records(on: .retries(of: "sample"), count: 1)[0]
+      #expect(retried.key == event.account.key && retried.value == KafkaRecord.of(event).value)
+
+      // Once its topic has forgotten it, that is said, nothing is noted, and the next one is retried all the same.
+      _ = try await cluster.producer.send(try await letter(of: event, isShort: true))
+      _ = try await cluster.producer.send(try await letter(of: .sample(3, of: "bob"), isShort: false))
+      _ = try await cluster.admin.deleteRecords(before: [.events(0): 1], within: Self.patience)
+      let left = try await box.read()
+      outcomes = []
+      try await box.retry(left.letters, of: left, to: "sample", Self.retried) { outcomes.append($1) }
+      let place = try #require(left.letters.first?.place)
+      #expect(
+        outcomes == [
+          .left(
+            "\(place) only says where its record stood, and that is not there any more: apple.account-events.v1/0/0"),
+          .done,
+        ])
+      #expect(try await box.read().letters.map(\.place) == [place])
+      let next = try await cluster.records(on: .retries(of: "sample"), count: 2)[1]
+      #expect(next.value == KafkaRecord.of(.sample(3, of: "bob")).value)
+    }
+  }
+
+  @Test func aTopicOfWhichNothingIsLeftHasNoLetters() async throws {
+    try await run { cluster in
+      // As somebody may have made it, and emptied it: compacted topics are not emptied so.
+      let topic = Topic.deadLetters(of: "other").name
+      _ = try await cluster.admin.createTopics(
+        [NewTopic(topic, partitions: 1, replicationFactor: 1, settings: ["cleanup.policy": "delete"])],
+        within: Self.patience)
+      _ = try await cluster.admin.awaitTopic(topic, within: Self.patience)
+      _ = try await cluster.producer.send(KafkaRecord(topic: topic, key: [1], value: []))
+      _ = try await cluster.admin.deleteRecords(before: [TopicPartition(topic, 0): 1], within: Self.patience)
+      #expect(try await cluster.box(.deadLetters(of: "other")).read().letters.isEmpty)
+    }
+  }
+
+  @Test func whatWasPutAsideForItsTimeIsPublishedAndItsNoteNamesNobody() async throws {
+    var sent: [EventRecord] = []
+    try await IngressRig.run { rig in
+      for fault in [Fault.expired, .unknownType, .expired] {
+        let answer = try await rig.post(rig.sign(.accountDelete, fault).body)
+        #expect(answer.status == 200)
+      }
+      sent = rig.log.signingKeys.map(\.record) + rig.log.records
+    }
+    try await run { cluster in
+      for record in sent { _ = try await cluster.producer.send(.standing(record)) }
+      let box = cluster.box(.quarantine)
+      let letters = try await box.read()
+      #expect(letters.letters.map(\.cause) == ["expired", "unknown-type", "expired"])
+      let release = QuarantineRelease(Self.verifier, keys: try await box.signingKeys())
+      let decision = LetterDecision(
+        .released, because: "the clock was wrong", by: "grace", at: ProcessorRig.now)
+
+      // Without a decision it is only said.
+      var outcomes: [LetterOutcome] = []
+      func note(_ letter: Letter, _ outcome: LetterOutcome) { outcomes.append(outcome) }
+      try await box.release(letters.letters, of: letters, by: release, at: IngressRig.now, nil, each: note)
+      #expect(outcomes.count == 3 && outcomes.count { $0 == .done } == 2)
+      #expect(try await box.read().letters.count == 3)
+
+      outcomes = []
+      try await box.release(letters.letters, of: letters, by: release, at: IngressRig.now, decision, each: note)
+      #expect(
+        Set(outcomes.map { "\($0)" }) == ["done", #"left("0/1 stays: this version does not know its type either")"#])
+      let left = try await box.read()
+      #expect(left.letters.map(\.cause) == ["unknown-type"])
+      let notes = try await cluster.records(on: .quarantine, count: 5).suffix(2)
+      let kept = sent.filter { $0.topic == .quarantine }
+      #expect(notes.map(\.key) == [kept[0].key, kept[2].key])
+      for note in notes {
+        #expect(
+          note.headers.map(\.name) == ["handled", "handled-letter", "handled-reason", "handled-by", "handled-time"])
+        #expect(note.value == Array("released".utf8))
+      }
+
+      // Whoever was killed between an event's acknowledgement and its note publishes the same once more.
+      try await box.release(letters.letters, of: letters, by: release, at: IngressRig.now, decision) { _, _ in }
+      let published = try await cluster.records(on: .accountEvents, count: 4)
+      let known = published.map { [$0.key, $0.value] }
+      #expect(known[..<2] == known[2...] && published[0].headers == published[2].headers)
+      #expect(try await box.read().letters.map(\.cause) == ["unknown-type"])
+
+      // What nothing follows from.
+      let discarded = LetterDecision(.discarded, because: "a rehearsal", by: "grace", at: ProcessorRig.now)
+      outcomes = []
+      try await box.discard(left.letters, of: left, discarded, each: note)
+      #expect(outcomes == [.done])
+      #expect(try await box.read().letters.isEmpty)
+    }
+  }
+
+  private static var verifier: NotificationVerifier {
+    NotificationVerifier(
+      issuer: AppleNotification.appleIssuer, teams: IngressRig.teams, clockTolerance: .seconds(60))
+  }
+}
+
+extension KafkaRecord {
+  /// A record as the ingress has written it.
+  fileprivate static func standing(_ record: EventRecord) -> KafkaRecord {
+    KafkaRecord(
+      topic: record.topic.name, key: record.key, value: record.value,
+      headers: record.headers.map { KafkaHeader($0.name, $0.value) })
+  }
+}
