@@ -15,6 +15,7 @@ import Testing
     try await run { rehearsal in
       try await rehearsal.anEventHasAllItsEffects()
       try await rehearsal.anOperatorDealsWithDeadLetters()
+      try await rehearsal.anOperatorDealsWithQuarantine()
       try await rehearsal.whatIsMissingIsSaid()
     }
   }
@@ -154,7 +155,7 @@ private final class SecureRehearsal {
       for words in ["show", "retry", "list"] {
         let choice = words == "list" ? "" : " --letter \(letter)"
         let done = try await siwa("dead-letters \(words) --consumer \(consumer)\(choice)")
-        #expect(done.end == .exit(0) && done.errors == "", "\(words): \(done)")
+        #expect(done.end == .exit(0) && !done.errors.contains("siwa: "), "\(words): \(done)")
       }
       try await until(every: .milliseconds(100)) {
         let list = try await siwa("dead-letters list --consumer \(consumer)")
@@ -162,8 +163,27 @@ private final class SecureRehearsal {
         return list.output != "None waits.\n"
       }
       let discarded = try await siwa("dead-letters discard --consumer \(consumer) --letter \(letter) --reason tried")
-      #expect(discarded.end == .exit(0) && discarded.errors == "", "\(discarded)")
+      #expect(discarded.end == .exit(0) && !discarded.errors.contains("siwa: "), "\(discarded)")
     }
+  }
+
+  func anOperatorDealsWithQuarantine() async throws {
+    let url = try #require(ingress).url
+    for _ in 0..<2 {
+      try await simulator.order(
+        "notify",
+        [
+          "type": "consent-revoked", "user": "cyn", "audience": AppleSide.app, "to": url.text,
+          "faults": [Fault.expired.rawValue],
+        ])
+    }
+    for line in [
+      "list", "show --letter 0/0", "release --letter 0/0 --reason tried", "discard --letter 0/1 --reason tried",
+    ] {
+      let done = try await siwa("quarantine \(line)")
+      #expect(done.end == .exit(0) && !done.errors.contains("siwa: "), "\(line): \(done)")
+    }
+    #expect(try await siwa("quarantine list").output == "None waits.\n")
   }
 
   /// Each program with one right less.
