@@ -49,6 +49,9 @@ struct LetterSelection {
     if cause != nil, !places.isEmpty { arguments.refuse("--cause goes with --all and --account") }
   }
 
+  /// Whether the letters, or their cause, are named one by one.
+  var isSpecific: Bool { !places.isEmpty || cause != nil }
+
   /// The letters, in their order; nil where it makes no sense, which was said then.
   func choose(from letters: Letters, keepingOrder: Bool) -> [Letter]? {
     var account: [UInt8]?

@@ -12,7 +12,8 @@ struct QuarantineReleaseCommand: Command {
     What Apple signed is verified again, by the keys on apple.signing-keys.v1 and the teams of the configuration; its time
     may be over, but not lie ahead. The event is published on apple.account-events.v1 as the ingress would have done it, and
     once it is acknowledged, a note takes the letter's place. What cannot be verified, or is of a type or form that this
-    version does not know, is said and stays.
+    version does not know, is said and stays; so does what a key has signed that Apple had withdrawn (retired-key), unless
+    the letter or that cause is named.
 
     It may be broken off and run again: it goes on with what still waits. An event that was published and not yet noted is
     published once more, which is one effect: consumers know it by its id.
@@ -50,11 +51,19 @@ struct QuarantineReleaseCommand: Command {
       return .misuse
     }
     return await access.run { box, letters throws(KafkaError) in
-      guard let chosen = selection.choose(from: letters, keepingOrder: false) else { return .failure }
-      let report = verdict.report(of: chosen.count)
+      guard let all = selection.choose(from: letters, keepingOrder: false) else { return .failure }
+      let report = verdict.report(of: all.count)
+      // Whoever took a key away from Apple could sign with it: such a letter is released where it is meant, and not among
+      // all others.
+      let isDoubtful = { (letter: Letter) in
+        !selection.isSpecific && letter.cause == QuarantinedEvent.Reason.retiredKey.rawValue
+      }
+      for letter in all where isDoubtful(letter) {
+        report.note(letter, .left("\(letter.place) stays: its key was withdrawn; name it, or --cause retired-key"))
+      }
       let release = QuarantineRelease(settings.verifier, keys: try await box.signingKeys())
       try await box.release(
-        chosen, of: letters, by: release, at: .now, verdict.isRehearsal ? nil : verdict.decision
+        all.filter { !isDoubtful($0) }, of: letters, by: release, at: .now, verdict.isRehearsal ? nil : verdict.decision
       ) { report.note($0, $1) }
       return report.end()
     }
