@@ -63,7 +63,7 @@ let package = Package(
     // Platform
     room("Platform", "EventLoop", ["CLinux"]),
     room("Platform", "Telemetry", []),
-    room("Platform", "Kafka", ["CLibrdkafka", "CLinux", "EventLoop"]),
+    room("Platform", "Kafka", ["CLibrdkafka", "CLinux", "EventLoop", "JSON"]),
     room("Platform", "Configuration", ["CLibyaml", "EventLoop"]),
     room("Platform", "Cryptography", ["COpenSSL"]),
     room("Platform", "HTTPServer", ["COpenSSL", "EventLoop"]),

@@ -44,6 +44,7 @@ extension ClientProfile {
         // So that a topic which is not there is named as the cause, and not the time that went by.
         (name: "topic.metadata.propagation.max.ms", value: "\(milliseconds / 2)"),
         (name: "reconnect.backoff.max.ms", value: "1000"),
+        (name: "statistics.interval.ms", value: "15000"),
       ],
       requirements: [
         Requirement(names: ["enable.idempotence"], value: "true", reason: "a record must not be there twice"),

@@ -6,7 +6,7 @@ public struct GroupMembership: Sendable, Hashable {
   /// that he had, and nobody else's move. Nil for a member that the group forgets when it goes.
   public let instance: String?
   /// How long whoever holds the records of a partition may take to finish with them before it goes to another member.
-  /// Shorter than `max.poll.interval.ms`.
+  /// At most half of `max.poll.interval.ms`: a consumer refuses a lower one.
   public let handover: Duration
 
   /// Membership in that group.

@@ -1,5 +1,6 @@
 import CLibrdkafka
 public import EventLoop
+import JSON
 
 /// Sends records to Kafka and says what became of each.
 ///
@@ -14,11 +15,15 @@ public import EventLoop
   private let events: EventQueue
   private let deadlines: DeliveryDeadlines
   private let maximumWaiting: Int
+  private let log: KafkaLog
   private var topics: [Topic] = []
   private var deliveries = Deliveries()
   private var waitingForRoom = WaitingSenders()
   private let sweep = Deadline()
   private var isClosed = false
+  /// Called with librdkafka's statistics, and those before.
+  public var onStatistics: ((_ new: KafkaStatistics, _ old: KafkaStatistics) -> Void)?
+  private var statistics = KafkaStatistics()
   private var lostWhileClosing = 0
   @safe private var drained: UnsafeContinuation<Void, Never>?
 
@@ -31,8 +36,10 @@ public import EventLoop
   ) throws(KafkaError) {
     deadlines = DeliveryDeadlines(deadline)
     self.maximumWaiting = maximumWaiting
+    self.log = log
     client = try Client(
-      RD_KAFKA_PRODUCER, configuration, .producer(deadlines), events: RD_KAFKA_EVENT_DR, log: log)
+      RD_KAFKA_PRODUCER, configuration, .producer(deadlines), events: RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_STATS,
+      log: log)
     events = try unsafe client.queue(rd_kafka_queue_get_main)
     events.onEvents = { [weak self] in self?.serve() }
     sweep.onPass { [weak self] in self?.answerDue() }
@@ -129,16 +136,31 @@ public import EventLoop
   /// Takes all delivery reports that have come, then lets waiting senders into the room that they made.
   private func serve() {
     while let event = unsafe events.next() {
-      if unsafe rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR {
+      switch unsafe rd_kafka_event_type(event) {
+      case RD_KAFKA_EVENT_DR:
         while let message = unsafe rd_kafka_event_message_next(event) {
           let sender = deliveries.finish(unsafe Int(bitPattern: message.pointee._private))
           if let sender { answer(sender, with: unsafe DeliveryResult(message)) }
         }
+      case RD_KAFKA_EVENT_STATS:
+        if let text = unsafe rd_kafka_event_stats(event) { note(unsafe String(cString: text)) }
+      default:
+        break
       }
       unsafe rd_kafka_event_destroy(event)
     }
     admitWaiting()
     if isIdle { resumeDrained() }
+  }
+
+  private func note(_ text: String) {
+    do throws(JSONError) {
+      let new = try KafkaStatistics(reading: Array(text.utf8))
+      onStatistics?(new, statistics)
+      statistics = new
+    } catch {
+      log(KafkaLogLine(level: .warning, facility: "STATS", text: "statistics cannot be read: \(error)"))
+    }
   }
 
   /// Whether nobody waits for an answer.

@@ -13,8 +13,11 @@ extension IngressService {
     let keys = AppleKeys(configuration.apple, registry: registry, logger: logger)
     await keys.restore()
     let kafka = try configuration.kafka.configuration(of: "siwa-ingress")
+    let metrics = KafkaMetrics(registry)
     let log = try KafkaEventLog(topics: [.accountEvents, .quarantine, .signingKeys]) { () throws(KafkaError) in
-      try Producer(kafka, deadline: configuration.ingress.logDeadline, log: logger.forKafka)
+      let producer = try Producer(kafka, deadline: configuration.ingress.logDeadline, log: logger.forKafka)
+      producer.onStatistics = { metrics.note($0, after: $1) }
+      return producer
     }
     let publisher = try await EventPublisher(
       configuration.ingress, log: log, registry: registry, logger: logger, now: { Timestamp.now })

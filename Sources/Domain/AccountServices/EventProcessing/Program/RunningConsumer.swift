@@ -22,8 +22,11 @@ package final class RunningConsumer {
     _ configuration: ConsumerConfiguration<Program>, store: any AccountStore, registry: MetricsRegistry, logger: Logger
   ) async throws {
     let kafka = try configuration.kafka.configuration(of: Program.program)
+    let metrics = KafkaMetrics(registry)
     let log = try KafkaEventLog(topics: [.deadLetters(of: Program.consumer)]) { () throws(KafkaError) in
-      try Producer(kafka, deadline: ConsumerSettings.logDeadline, log: logger.forKafka)
+      let producer = try Producer(kafka, deadline: ConsumerSettings.logDeadline, log: logger.forKafka)
+      producer.onStatistics = { metrics.note($0, after: $1) }
+      return producer
     }
     let settings = configuration.consumer
     let surroundings = ConsumerSurroundings(
