@@ -15,8 +15,17 @@ package final class MemorySource: EventSource {
   package private(set) var isClosed = false
   /// How many commits were asked for.
   package private(set) var commits = 0
+  /// Why the cluster does not say what partitions hold; nil where it does.
+  package var silence: KafkaError?
+  /// What keeps the topics from being read.
+  package var topicsFault: KafkaError?
+  package var isMember = false
+  /// Where reading was told to go on.
+  package private(set) var seeks: [[TopicPartition: Int64]] = []
   /// Why a commit fails; nil where it does not.
   package var fault: KafkaError?
+  /// Whether a partition begins anew, so that the group goes back.
+  package var mayGoBack = false
   /// Why it cannot go on; nil while it can.
   package var end: KafkaError? { didSet { wake() } }
   /// The most records that are handed over at once.
@@ -28,7 +37,10 @@ package final class MemorySource: EventSource {
 
   /// The group gives these partitions to us.
   package func assign(_ partitions: Set<TopicPartition>) {
-    for partition in partitions { positions[partition] = cluster.committed[partition] ?? 0 }
+    isMember = true
+    for partition in partitions {
+      positions[partition] = cluster.committed[partition] ?? cluster.extent(of: partition).first
+    }
     tell(.assigned(partitions))
   }
 
@@ -76,8 +88,11 @@ package final class MemorySource: EventSource {
     guard leaving.isEmpty else { return [] }
     var taken: [ConsumedRecord] = []
     for (partition, position) in positions.sorted(by: { $0.key < $1.key }) where !paused.contains(partition) {
-      let some = (cluster.records[partition] ?? []).dropFirst(Int(position)).prefix(limit - taken.count)
-      positions[partition] = position + Int64(some.count)
+      let extent = cluster.extent(of: partition)
+      // As librdkafka: what lies outside begins at the first record there is.
+      let place = (extent.first...extent.end).contains(position) ? position : extent.first
+      let some = (cluster.records[partition] ?? []).drop { $0.position.offset < place }.prefix(limit - taken.count)
+      positions[partition] = some.last.map { $0.position.offset + 1 } ?? place
       taken += some
     }
     return taken
@@ -90,18 +105,19 @@ package final class MemorySource: EventSource {
     wake()
   }
 
-  package func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+  package func commit(_ offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError) {
     commits += 1
     if let fault { throw fault }
     for (partition, offset) in offsets {
       guard positions[partition] != nil else { throw KafkaError(.groupChanged, detail: "\(partition) is not ours") }
-      #expect(offset >= cluster.committed[partition] ?? 0, "goes back on \(partition)")
-      cluster.committed[partition] = offset
+      let isBack = offset.offset < cluster.committed[partition] ?? 0
+      #expect(!isBack || mayGoBack, "goes back on \(partition)")
+      cluster.commitments[partition] = offset
     }
   }
 
   package func release(
-    committing offsets: [TopicPartition: Int64], within limit: Duration
+    committing offsets: [TopicPartition: CommittedOffset], within limit: Duration
   ) async throws(KafkaError) {
     try await commit(offsets, within: limit)
     for partition in leaving { positions[partition] = nil }
@@ -109,7 +125,34 @@ package final class MemorySource: EventSource {
     wake()
   }
 
-  package func knownEnd(of partition: TopicPartition) -> Int64? { cluster.records[partition].map { Int64($0.count) } }
+  package func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+    seeks.append(offsets)
+    for (partition, offset) in offsets where positions[partition] != nil { positions[partition] = offset }
+    wake()
+  }
+
+  package func commitments(
+    of partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: CommittedOffset] {
+    if let silence { throw silence }
+    return cluster.commitments.filter { partitions.contains($0.key) }
+  }
+
+  package func extents(
+    of partitions: [TopicPartition: Set<Int64>], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
+    if let silence { throw silence }
+    return Dictionary(
+      uniqueKeysWithValues: partitions.map { ($0.key, cluster.extent(of: $0.key, newerThan: $0.value)) })
+  }
+
+  package func checkTopics(within limit: Duration) async throws(KafkaError) {
+    if let topicsFault { throw topicsFault }
+  }
+
+  package func knownEnd(of partition: TopicPartition) -> Int64? {
+    cluster.records[partition] == nil ? nil : cluster.extent(of: partition).end
+  }
 
   package func close() async {
     isClosed = true

@@ -126,7 +126,7 @@ let contract: [Clause] = [
     try await until(within: .seconds(120)) { member.done.count == 3 }
     #expect(Set(member.done.map(\.position.partition)) == [0, 1, 2])
     let partitions = member.partitions
-    try await member.consumer.commit(member.offsets, within: .seconds(120))
+    try await member.consumer.commit(member.commitments, within: .seconds(120))
     let committed = try await member.consumer.committed(partitions, within: .seconds(120))
     #expect(committed == Dictionary(uniqueKeysWithValues: partitions.map { ($0, 1) }))
     try await member.leave()

@@ -14,6 +14,8 @@ final class GroupMember {
   private(set) var told: [GroupEvent] = []
   /// How far it is in each partition that is its own.
   private(set) var offsets: [TopicPartition: Int64] = [:]
+  /// The same as it is committed.
+  var commitments: [TopicPartition: CommittedOffset] { offsets.mapValues { CommittedOffset($0) } }
   private(set) var error: KafkaError?
   /// Whether it hands over at once what is revoked.
   var releases = true
@@ -49,14 +51,14 @@ final class GroupMember {
   /// Lets go what was revoked, with what was done committed.
   func release(_ partitions: Set<TopicPartition>) async throws(KafkaError) {
     try await consumer.release(
-      committing: offsets.filter { partitions.contains($0.key) }, within: .seconds(120))
+      committing: commitments.filter { partitions.contains($0.key) }, within: .seconds(120))
     for partition in partitions { offsets[partition] = nil }
   }
 
   /// Goes in good order: stops, commits how far it is, leaves.
   func leave() async throws(KafkaError) {
     await stop()
-    try await consumer.commit(offsets, within: .seconds(120))
+    try await consumer.commit(commitments, within: .seconds(120))
     await consumer.close()
   }
 

@@ -71,7 +71,7 @@ import Testing
     // Whoever has it now is not set back.
     let offsets = Dictionary(uniqueKeysWithValues: second.partitions.map { ($0, Int64(0)) })
     let error = await #expect(throws: KafkaError.self) {
-      try await first.consumer.commit(offsets, within: Self.patience)
+      try await first.consumer.commit(offsets.mapValues { CommittedOffset($0) }, within: Self.patience)
     }
     #expect(error?.code == .groupChanged)
     for member in [first, second] { try await member.leave() }
@@ -124,7 +124,7 @@ import Testing
     // It does not know yet, and the broker does not let it commit.
     let offsets = Dictionary(uniqueKeysWithValues: own.map { ($0, Int64(0)) })
     let error = await #expect(throws: KafkaError.self) {
-      try await first.consumer.commit(offsets, within: Self.patience)
+      try await first.consumer.commit(offsets.mapValues { CommittedOffset($0) }, within: Self.patience)
     }
     #expect(error?.code == .groupChanged)
     first.start()

@@ -59,17 +59,35 @@ final class FileSource: EventSource {
 
   func resume(_ partitions: Set<TopicPartition>) throws(KafkaError) {}
 
-  func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+  func commit(_ offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError) {
     steps.step()
     let new = "\(file).new"
-    File.append("\(offsets[partition] ?? 0)\n", to: new)
+    File.append("\(offsets[partition]?.offset ?? 0)\n", to: new)
     unsafe rename(new, file)
     steps.step()
   }
 
-  func release(committing offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+  func release(committing offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError) {
     try await commit(offsets, within: limit)
   }
+
+  func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+    throw KafkaError(.unsupported, detail: "a file does not begin anew")
+  }
+
+  func commitments(
+    of partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: CommittedOffset] { [partition: CommittedOffset(Int64(position))] }
+
+  func extents(
+    of partitions: [TopicPartition: Set<Int64>], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
+    [partition: PartitionExtent(first: 0, end: Int64(events.count), firstNewer: [:])]
+  }
+
+  func checkTopics(within limit: Duration) async throws(KafkaError) {}
+
+  var isMember: Bool { isAssigned }
 
   func knownEnd(of partition: TopicPartition) -> Int64? { Int64(events.count) }
 

@@ -76,6 +76,20 @@ public final class RealBroker: Sendable {
     process.withLock { $0 = (identifier, starts) }
   }
 
+  /// Deletes a topic, as an operator does with Kafka's own tools.
+  @Loop
+  public func deleteTopic(_ name: String) async throws {
+    let files = TemporaryDirectory()
+    let words = [
+      "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", bootstrapServers, "--delete", "--topic", name,
+    ]
+    let tool = (Self.home ?? "") + "/bin/kafka-run-class.sh"
+    let run = try await RunningProgram.run(path: tool, words, ["LOG_DIR": files.path]) { program in
+      (end: try await program.untilEnd(), errors: program.errors)
+    }
+    try #require(run.end == .exit(0), "\(run.errors)")
+  }
+
   /// Stops the broker where it stands, connections open, until `thaw`. Returns once none of its threads runs.
   public func freeze() throws {
     Glibc.kill(identifier, SIGSTOP)

@@ -10,13 +10,14 @@ import EventLoop
 
   /// A commit that somebody waits for.
   private final class Commit {
-    let offsets: [TopicPartition: Int64]
+    let offsets: [TopicPartition: CommittedOffset]
     let objection: @Loop () -> KafkaError?
     let deadline = Deadline()
     /// Nil once it was answered.
     private var waiter: Waiter?
 
-    init(_ offsets: [TopicPartition: Int64], _ objection: @escaping @Loop () -> KafkaError?, _ waiter: Waiter) {
+    init(_ offsets: [TopicPartition: CommittedOffset], _ objection: @escaping @Loop () -> KafkaError?, _ waiter: Waiter)
+    {
       (self.offsets, self.objection, self.waiter) = (offsets, objection, waiter)
     }
 
@@ -46,7 +47,8 @@ import EventLoop
   /// Commits the offsets, once those before are, and returns once the group's coordinator has them. `objection` is asked
   /// for when their turn comes.
   func commit(
-    _ offsets: [TopicPartition: Int64], within limit: Duration, unless objection: @escaping @Loop () -> KafkaError?
+    _ offsets: [TopicPartition: CommittedOffset], within limit: Duration,
+    unless objection: @escaping @Loop () -> KafkaError?
   ) async throws(KafkaError) {
     try await withCheckedContinuation { (waiter: Waiter) in
       let commit = Commit(offsets, objection, waiter)

@@ -23,7 +23,7 @@ extension Consumer {
   /// not be set back. Throws `groupMoving` while the group divides its partitions anew: what is still ours afterwards can
   /// be committed then. Throws when `limit` is over: with `isUncertain` where the cluster may have it all the same, with
   /// `isRetriable` where an earlier commit was still on its way, because they are made one after the other.
-  public func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+  public func commit(_ offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError) {
     guard !isClosed else { throw .consumerClosed }
     guard !offsets.isEmpty else { return }
     try await commits.commit(offsets, within: limit) { [weak self] in
@@ -37,7 +37,7 @@ extension Consumer {
   /// The partitions go even where the commit fails, or is not answered within `limit`, with its error: then the next
   /// member does again what was done since the last commit. Throws `groupChanged` where they are gone already.
   public func release(
-    committing offsets: [TopicPartition: Int64], within limit: Duration
+    committing offsets: [TopicPartition: CommittedOffset], within limit: Duration
   ) async throws(KafkaError) {
     guard !isClosed else { throw .consumerClosed }
     guard !share.leaving.isEmpty else { throw KafkaError(.groupChanged, detail: "nothing is to be released any more") }
@@ -59,6 +59,7 @@ extension Consumer {
       if let error = unsafe rd_kafka_incremental_assign(handle.pointer, list) {
         fail(unsafe KafkaError(consuming: error))
       } else {
+        share.isMember = true
         share.gain(partitions)
       }
     case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS where !isLost && !share.held.isDisjoint(with: partitions):

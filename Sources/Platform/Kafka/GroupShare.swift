@@ -7,6 +7,8 @@ struct GroupShare {
   private(set) var held: Set<TopicPartition> = []
   /// The partitions that go to another member once they are released.
   private(set) var leaving: Set<TopicPartition> = []
+  /// Whether the group has given us our share, which may be nothing, and has not put us out since.
+  var isMember = false
   /// Counts the hand-overs, so that whoever comes late does not release the next one's partitions.
   private(set) var handover = 0
   /// What is to be told, oldest first.
@@ -37,6 +39,7 @@ struct GroupShare {
   }
 
   mutating func lose(_ partitions: Set<TopicPartition>) {
+    isMember = false
     // What was told once is not told again.
     let gone = held.intersection(partitions)
     held.subtract(gone)

@@ -3,6 +3,7 @@ import AccountServices
 import AccountStore
 import ConsumerSupport
 import EventLoop
+import HTTPClient
 import Kafka
 import Telemetry
 import TestSupport
@@ -40,6 +41,33 @@ import Testing
     let said = members.cluster.appended(on: Topic.outcomes.name).map { String(decoding: $0.value ?? [], as: UTF8.self) }
     #expect(said == ["event-1", "event-2", "event-3"])
     #expect(service.captured.lines.count { $0.contains("the group has to be joined anew") } == 2)
+    await service.store.close()
+  }
+
+  @Test func whoHasNoShareInItsGroupIsNotReadyUntilItHas() async throws {
+    let members = Members()
+    let service = try await members.serve(Calls().consumer())
+    try await until { members.sources.count == 1 }
+    let source = members.sources[0]
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 1,
+        maximumRequests: 8))
+    let url = try #require(HTTPClientURL("http://\(service.service.administrationAddress)/readyz"))
+    func report() async throws -> String {
+      String(
+        decoding: try await client.send(.get(url, within: .seconds(60), maximumBodySize: 4096)).body, as: UTF8.self)
+    }
+    try await until { try await report().contains("group: not ready: not in the group\n") }
+    // A share may be nothing.
+    source.isMember = true
+    try await until { try await report().contains("group: ready\n") }
+    source.topicsFault = KafkaError(.notAuthorized, detail: "told to")
+    try await until { try await report().contains("group: not ready: notAuthorized: told to\n") }
+    source.topicsFault = nil
+    try await until { try await report().contains("group: ready\n") }
+    await service.service.drain(within: .seconds(60))
+    _ = await service.running.value
     await service.store.close()
   }
 

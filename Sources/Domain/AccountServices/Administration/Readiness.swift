@@ -9,6 +9,8 @@ package final class Readiness {
     case keys
     /// The log takes records.
     case kafka
+    /// The consumer has its share of its group's partitions, and reads them.
+    case group
     /// The account store can be read and written.
     case store
     /// The service takes requests: it has started, and does not end.

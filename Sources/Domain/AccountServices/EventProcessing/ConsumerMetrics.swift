@@ -24,13 +24,29 @@ final class ConsumerMetrics {
   private var retries: [String: Counter] = [:]
   private var deadLetters: [String: Counter] = [:]
   private var waiting: [String: Gauge] = [:]
+  private var readErrors: [KafkaError.Code: Counter] = [:]
   private let restated: Counter
+  private let missing: Counter
+  private let begunAnew: Counter
+  private let begunLate: Counter
 
   nonisolated init(_ consumer: EventConsumer, _ registry: MetricsRegistry) {
     (self.consumer, self.registry) = (consumer.name.text, registry)
     restated = registry.counter(
       "siwa_consumer_restated_total",
       "Records that were said again, as what is true now, since an old one may stand behind them.",
+      labels: ["consumer": consumer.name.text])
+    missing = registry.counter(
+      "siwa_consumer_records_missing_total",
+      "Records that Kafka deleted before they were processed. Alarm on any increase: each may be an obligation.",
+      labels: ["consumer": consumer.name.text])
+    begunAnew = registry.counter(
+      "siwa_consumer_partitions_begun_anew_total",
+      "Partitions whose offsets began again: the topic was made anew, or has lost its end. Alarm on any increase.",
+      labels: ["consumer": consumer.name.text])
+    begunLate = registry.counter(
+      "siwa_consumer_partitions_begun_late_total",
+      "Partitions without a committed offset whose first records were gone. Alarm, but for a consumer that is new.",
       labels: ["consumer": consumer.name.text])
     let names = consumer.outcomes + Supersession.allCases.map(\.label) + ["repeated", "passed-over"]
     outcomes = Dictionary(
@@ -54,6 +70,22 @@ final class ConsumerMetrics {
   }
 
   func countRestated() { restated.increment() }
+
+  func countMissing(_ records: Int) { missing.increment(by: UInt64(records)) }
+
+  func countBegunAnew() { begunAnew.increment() }
+
+  func countBegunLate() { begunLate.increment() }
+
+  func countReadError(_ code: KafkaError.Code) {
+    let counter =
+      readErrors[code]
+      ?? registry.counter(
+        "siwa_consumer_read_errors_total", "Errors of reading, by what Kafka said; reading went on.",
+        labels: ["consumer": consumer, "code": code.rawValue])
+    readErrors[code] = counter
+    counter.increment()
+  }
 
   func countRetry(_ cause: String) {
     count(
@@ -93,6 +125,9 @@ final class ConsumerMetrics {
         Loop.assumeIsolated { processor.map(value) ?? 0 }
       }
     }
+    gauge(
+      "partitions", "Partitions that are ours. Alarm where their sum over the group is below what its topics have."
+    ) { Double($0.partitions.count) }
     gauge("lag", "Records on the topics that are not done yet, as far as is known.") { Double($0.lag) }
     gauge("oldest_unprocessed_seconds", "How old the oldest record is that was read and is not done; 0 without one.") {
       $0.ageOfOldest

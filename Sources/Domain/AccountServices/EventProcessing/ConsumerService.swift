@@ -24,7 +24,7 @@ package final class ConsumerService {
   private let size: StoreWatch
   private let makeSource: @Loop () throws(KafkaError) -> any EventSource
   private let administration: AdministrationServer
-  private let readiness = Readiness([.kafka, .store, .service])
+  private let readiness = Readiness([.kafka, .group, .store, .service])
   private let logger: Logger
   private var reading: Task<KafkaError?, Never>?
   private var isDraining = false
@@ -55,6 +55,9 @@ package final class ConsumerService {
     await withDiscardingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [self] in await readiness.watch(.store, logger, checkStore) }
       group.addTask(executorPreference: Loop.executor) { [self] in await readiness.watch(.kafka, logger, checkLog) }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await readiness.watch(.group, logger) { await self.processor.groupState() }
+      }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics?.run() }
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }

@@ -17,7 +17,7 @@ extension EventProcessor {
   ///
   /// Throws what the source cannot go on from: then all partitions are lost.
   package func read(from source: any EventSource) async throws(KafkaError) {
-    self.source = source
+    use(source)
     while !Task.isCancelled {
       let room = await room()
       if room <= 0 {
@@ -28,14 +28,14 @@ extension EventProcessor {
         // One partition must not take the room of all others.
         let limit = min(room > 0 ? room : .max, Self.most, bounds.inFlightPerPartition)
         guard let event = try await source.nextEvent(upTo: limit) else { return }
+        note(readingFailed: nil)
         await note(event)
       } catch {
         if error.isFatal {
           lose(Set(partitions.keys))
           throw error
         }
-        logger.warning(
-          "reading failed, and goes on", ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
+        note(readingFailed: error)
         await agenda.wait(Self.errorPause)
       }
     }
@@ -46,7 +46,7 @@ extension EventProcessor {
     case .records(let records): take(records)
     case .assigned(let partitions):
       logger.info("partitions came", ["kafka.partitions": .string(partitions.words)])
-      gain(partitions)
+      await welcome(partitions)
     case .lost(let partitions):
       logger.warning("partitions were lost", ["kafka.partitions": .string(partitions.words)])
       lose(partitions)
@@ -104,7 +104,7 @@ extension EventProcessor {
     guard let source, !offsets.isEmpty else { return }
     do throws(KafkaError) {
       try await source.commit(offsets, within: Self.commitLimit)
-      for work in works { work.committed = offsets[work.partition] ?? work.committed }
+      for work in works { work.committed = offsets[work.partition]?.offset ?? work.committed }
     } catch {
       // Those that go are committed on their way. The others come again.
       logger.debug(

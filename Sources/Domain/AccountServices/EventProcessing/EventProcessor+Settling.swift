@@ -175,11 +175,20 @@ extension EventProcessor {
     for passage in unrecovered where !passage.isDropped { advance(passage.lane) }
   }
 
+  /// Says what a partition that began anew has left to be said: nobody reads its records again.
+  private func sayWhatIsLeft(of old: PartitionWork) {
+    guard let work = partitions[old.partition], work !== old, !isOver else { return }
+    if !work.isRereading { return reread(work) }
+    // What the store is being asked for may not have it yet.
+    agenda.after(.seconds(1)) { [weak self] in self?.sayWhatIsLeft(of: old) }
+  }
+
   private func announce(_ passage: Passage, _ announcements: NumberedAnnouncements) {
     let work = passage.partition
     work.announcing.insert(announcements.number)
     // Whoever has the partition finds them in the store.
     let isLeft = { @Loop [self] in
+      sayWhatIsLeft(of: work)
       endExecution(passage)
       leave(passage)
     }

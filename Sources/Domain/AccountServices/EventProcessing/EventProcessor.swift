@@ -42,6 +42,11 @@ package final class EventProcessor {
   var workers: [Int: Task<Void, Never>] = [:]
   var lastWorker = 0
   var isCommitPlanned = false
+  var isSurveyPlanned = false
+  /// Partitions that were paused when they went: librdkafka keeps that for when they come back.
+  private var leftPaused: Set<TopicPartition> = []
+  /// Whether reading goes well.
+  private(set) var health = GroupHealth()
   var isStoreFailing = false
   var isLogFailing = false
   /// How many calls of the store wait to be made again.
@@ -80,6 +85,35 @@ package final class EventProcessor {
     metrics.observe(self, registry)
   }
 
+  /// Notes that reading has failed, or that it has brought something.
+  func note(readingFailed error: KafkaError?) {
+    guard let error else { return health.succeeded() }
+    metrics.countReadError(error.code)
+    // librdkafka repeats some of them four times a second.
+    let metadata: LogMetadata = ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)]
+    if health.failed("\(error)", at: agenda.now) {
+      logger.warning("reading failed, and goes on", metadata)
+    } else {
+      logger.debug("reading failed again", metadata)
+    }
+  }
+
+  /// How it is with its share of the group's partitions.
+  package func groupState() async -> Readiness.State {
+    guard let source else { return health.state(isMember: false, at: agenda.now) }
+    let state = health.state(isMember: source.isMember, at: agenda.now)
+    guard state == .ready else { return state }
+    do throws(KafkaError) {
+      // librdkafka says only once that a topic may not be read, or is gone.
+      try await source.checkTopics(within: Self.topicsLimit)
+      return .ready
+    } catch {
+      // Where the cluster does not answer, another part says so.
+      return error.code == .brokerUnavailable || error.code == .closed ? state : .notReady(cause: "\(error)")
+    }
+  }
+  private static let topicsLimit = Duration.seconds(2)
+
   /// How many partitions are ours.
   package var partitionCount: Int { partitions.count }
 
@@ -106,8 +140,18 @@ package final class EventProcessor {
         reread(work)
       }
     }
-    // One that was ours and paused before may still be.
-    if !isEnding { tell { source throws(KafkaError) in try source.resume(gained) } }
+  }
+
+  /// A new source has paused nothing yet.
+  func use(_ source: any EventSource) { (self.source, leftPaused) = (source, []) }
+
+  /// Has those partitions read again that were paused when they went, and no others: what librdkafka has fetched of one
+  /// that is resumed is dropped.
+  func resumeWhatWasLeftPaused(_ gained: Set<TopicPartition>) {
+    let paused = gained.intersection(leftPaused)
+    if paused.isEmpty || isEnding { return }
+    leftPaused.subtract(paused)
+    tell { source throws(KafkaError) in try source.resume(paused) }
   }
 
   /// Nothing more is begun of these partitions; what is being worked on goes on.
@@ -122,6 +166,7 @@ package final class EventProcessor {
       guard let work = partitions.removeValue(forKey: partition) else { continue }
       work.isLeaving = true
       work.isGone = true
+      if work.isPaused { leftPaused.insert(partition) }
       held -= work.progress.count
     }
     dropWhatWaits()
@@ -138,10 +183,11 @@ package final class EventProcessor {
   }
 
   /// How far the partitions are done, where the group does not know it yet.
-  func offsets(of some: some Sequence<PartitionWork>) -> [TopicPartition: Int64] {
-    var offsets: [TopicPartition: Int64] = [:]
+  func offsets(of some: some Sequence<PartitionWork>) -> [TopicPartition: CommittedOffset] {
+    var offsets: [TopicPartition: CommittedOffset] = [:]
     for work in some {
-      if let offset = work.progress.offset, offset != work.committed { offsets[work.partition] = offset }
+      guard let offset = work.progress.offset, offset != work.committed else { continue }
+      offsets[work.partition] = CommittedOffset(offset, note: work.continuity.note)
     }
     return offsets
   }
@@ -171,9 +217,10 @@ package final class EventProcessor {
     var touched: [PartitionWork] = []
     for record in records {
       let offset = record.position.offset
-      guard let work = partitions[TopicPartition(record.topic, record.position.partition)], !work.isLeaving,
-        work.progress.isNew(offset)
+      guard let current = partitions[TopicPartition(record.topic, record.position.partition)], !current.isLeaving,
+        !current.isMoving
       else { continue }
+      let work = follow(record, current)
       work.progress.begin(offset, time: record.timestamp)
       held += 1
       if touched.last !== work { touched.append(work) }

@@ -16,10 +16,30 @@ package protocol EventSource: AnyObject, Sendable {
   func resume(_ partitions: Set<TopicPartition>) throws(KafkaError)
 
   /// Remembers for the group where each partition is to be read on. Throws when `limit` is over.
-  func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError)
+  func commit(_ offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError)
 
   /// Lets the partitions go that were revoked, after committing these offsets of theirs, within `limit`.
-  func release(committing offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError)
+  func release(committing offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError)
+
+  /// Reads on from these offsets. What was read already and not asked for yet does not come.
+  func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError)
+
+  /// Asks what the group has committed; nothing for a partition of which nothing was.
+  func commitments(
+    of partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: CommittedOffset]
+
+  /// Asks which offsets partitions hold, and for each of their times which record is the first that is newer. Says
+  /// nothing of partitions that cannot be asked about now.
+  func extents(
+    of partitions: [TopicPartition: Set<Int64>], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: PartitionExtent]
+
+  /// Asks whether the topics are there and may be read; throws what keeps them from it.
+  func checkTopics(within limit: Duration) async throws(KafkaError)
+
+  /// Whether the group has given us our share of the partitions, which may be none.
+  var isMember: Bool { get }
 
   /// The offset behind a partition's last record, as far as is known.
   func knownEnd(of partition: TopicPartition) -> Int64?

@@ -14,13 +14,13 @@ package struct PartitionProgress {
   /// The offset behind the last record that was begun.
   private var end: Int64?
 
-  /// Nothing begun.
-  package init() {}
+  /// Nothing begun. Everything before `start` is done, or will never be, if it is given.
+  package init(from start: Int64? = nil) { end = start }
 
   /// How many records are begun and not done.
   package var count: Int { entries.count - head - doneBehind }
 
-  /// The offset that everything before is done of; nil where nothing was begun yet.
+  /// The offset that everything before is done of; nil where that is not known.
   package var offset: Int64? { head < entries.count ? entries[head].offset : end }
 
   /// When the oldest record was made that is not done, in milliseconds since 1970; nil where there is none.

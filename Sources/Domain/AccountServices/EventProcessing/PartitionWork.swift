@@ -9,6 +9,8 @@ final class PartitionWork {
   /// The queue of its announcements in the store.
   var queue: Int32 { EventOrigin(topic: partition.topic, partition: partition.partition, offset: 0).queue }
   var progress = PartitionProgress()
+  /// Whether its records follow one another.
+  var continuity = PartitionContinuity()
   /// What the group was told last.
   var committed: Int64?
   /// How many records wait for their next attempt, or behind one of their account that does.
@@ -22,6 +24,8 @@ final class PartitionWork {
   /// Whether another member may have it by now.
   var isGone = false
   var isPaused = false
+  /// Whether it is about to be read from another offset: what comes until then does not count.
+  var isMoving = false
   /// Whether it is paused because too much waits for its next attempt.
   var isStuck = false
   /// Whether what a former process left to be said is said. Before that nothing is begun.

@@ -163,11 +163,26 @@ private final class BenchmarkSource: EventSource {
     wake()
   }
 
-  func commit(_ offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
-    committed = offsets.values.max() ?? committed
+  func commit(_ offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError) {
+    committed = offsets.values.map(\.offset).max() ?? committed
   }
 
-  func release(committing offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {}
+  func release(committing offsets: [TopicPartition: CommittedOffset], within limit: Duration) async throws(KafkaError) {
+  }
+
+  func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {}
+
+  func commitments(
+    of partitions: Set<TopicPartition>, within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: CommittedOffset] { [:] }
+
+  func extents(
+    of partitions: [TopicPartition: Set<Int64>], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] { [:] }
+
+  func checkTopics(within limit: Duration) async throws(KafkaError) {}
+
+  var isMember: Bool { isAssigned }
 
   func knownEnd(of partition: TopicPartition) -> Int64? { Int64(records.count) }
 

@@ -1,0 +1,103 @@
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// What a member can ask of its partitions and its group, on a real broker.
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(5))) struct ExtentTests {
+  private nonisolated static let patience = Duration.seconds(120)
+
+  @Test func whatPartitionsHoldIsAnsweredTogetherWithTheFirstRecordThatIsNewer() async throws {
+    let cluster = try await Cluster.real(.shared())
+    let topic = try await cluster.makeTopic(2)
+    try await cluster.withProducer { producer in
+      for _ in 0..<5 {
+        _ = try await producer.send(KafkaRecord(topic: topic, partition: 0, key: nil, value: [1]))
+      }
+    }
+    let records = try await cluster.read(5, from: topic)
+    let times = records.compactMap(\.timestamp)
+    let admin = try Admin(cluster.configuration(), log: { _ in })
+    let (first, empty) = (TopicPartition(topic, 0), TopicPartition(topic, 1))
+    _ = try await admin.deleteRecords(before: [first: 1], within: Self.patience)
+    let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
+    let asked: Set = [times[0] - 1, times[2], times[4]]
+    var newer: [Int64: Int64] = [:]
+    for time in asked {
+      newer[time] = records.first { ($0.timestamp ?? 0) > time && $0.position.offset > 0 }?.position.offset
+    }
+    let extents = try await consumer.extents(of: [first: asked, empty: [times[0]]], within: Self.patience)
+    #expect(extents[first] == PartitionExtent(first: 1, end: 5, firstNewer: newer))
+    #expect(extents[empty] == PartitionExtent(first: 0, end: 0, firstNewer: [:]))
+    let plain = try await consumer.extents(of: [first: []], within: Self.patience)
+    #expect(plain == [first: PartitionExtent(first: 1, end: 5, firstNewer: [:])])
+    await consumer.close()
+    await admin.close()
+  }
+
+  @Test func whatIsCommittedBesideAnOffsetIsFoundByTheNextMember() async throws {
+    let cluster = try await Cluster.real(.shared())
+    let topic = try await cluster.makeTopic(2)
+    let group = ConsumerGroup("notes-\(topic)")
+    let (first, second) = (TopicPartition(topic, 0), TopicPartition(topic, 1))
+    let member = try GroupMember(cluster, group, topic)
+    try await until(within: Self.patience) { member.partitions.count == 2 }
+    try await member.consumer.commit(
+      [first: CommittedOffset(7, note: "newest=1800000000000, größer"), second: 3], within: Self.patience)
+    await member.stop()
+    await member.consumer.close()
+    let next = try GroupMember(cluster, group, topic)
+    let committed = try await next.consumer.commitments(of: [first, second], within: Self.patience)
+    #expect(committed == [first: CommittedOffset(7, note: "newest=1800000000000, größer"), second: 3])
+    await next.stop()
+    await next.consumer.close()
+  }
+
+  @Test func whoGetsNoPartitionIsAMemberAllTheSame() async throws {
+    let cluster = try await Cluster.real(.shared())
+    let topic = try await cluster.makeTopic(1)
+    let group = ConsumerGroup("spare-\(topic)")
+    let first = try GroupMember(cluster, group, topic)
+    #expect(!first.consumer.isMember)
+    try await until(within: Self.patience) { first.partitions.count == 1 }
+    #expect(first.consumer.isMember)
+    let second = try GroupMember(cluster, group, topic)
+    try await until(within: Self.patience) { second.consumer.isMember }
+    #expect(first.partitions.count + second.partitions.count == 1)
+    for member in [first, second] {
+      await member.stop()
+      await member.consumer.close()
+      #expect(!member.consumer.isMember)
+    }
+  }
+
+  @Test func aTopicThatIsNotThereIsNamedByTheCheck() async throws {
+    let cluster = try await Cluster.real(.shared())
+    let topic = try await cluster.makeTopic(1)
+    let good = try GroupMember(cluster, ConsumerGroup("check-\(topic)"), topic)
+    try await good.consumer.checkTopics(within: Self.patience)
+    await good.stop()
+    await good.consumer.close()
+    let lost = try GroupMember(cluster, ConsumerGroup("check-nowhere-\(topic)"), cluster.nameOfNoTopic)
+    let error = await #expect(throws: KafkaError.self) { try await lost.consumer.checkTopics(within: Self.patience) }
+    #expect(error?.code == .unknownTopic)
+    await lost.stop()
+    await lost.consumer.close()
+  }
+}
+
+/// The same on librdkafka's own cluster, which keeps no times.
+@Loop @Suite(.timeLimit(.minutes(5))) struct EmbeddedExtentTests {
+  @Test func nothingIsNewerThanAnyTime() async throws {
+    let cluster = try Cluster.embedded()
+    let topic = try await cluster.makeTopic(1)
+    try await cluster.withProducer { producer in
+      for _ in 0..<3 { _ = try await producer.send(KafkaRecord(topic: topic, partition: 0, key: nil, value: [1])) }
+    }
+    let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
+    let place = TopicPartition(topic, 0)
+    let extents = try await consumer.extents(of: [place: [1, 1_700_000_000_000]], within: .seconds(120))
+    #expect(extents == [place: PartitionExtent(first: 0, end: 3, firstNewer: [:])])
+    await consumer.close()
+  }
+}
