@@ -175,6 +175,11 @@ import Testing
         [("enabled", "x"), ("enabled", "y"), ("enabled", "z"), ("enabled", "v"), ("disabled", "ada")], store)
       let changed = try await mailer.get("ada", tag: tag)
       #expect(changed.status == 200 && changed.header("ETag") != tag)
+      // A condition takes the place of a 200 alone.
+      for (subject, status) in [("nobody", 404), ("cleo", 410)] {
+        let tag = try #require(try await mailer.get(subject).header("ETag"))
+        for known in [tag, "*"] { #expect(try await mailer.get(subject, tag: known).status == status) }
+      }
     }
   }
 

@@ -76,7 +76,8 @@ package final class RelayEndpoint {
     let body = knowledge.json(of: account).bytes
     let tag = "\"\(SHA256.digest(of: body).description.prefix(32))\""
     let headers = [("ETag", tag), ("Cache-Control", "private, no-cache")]
-    if let known = request.header("If-None-Match"), known.namesTag(tag) {
+    // A condition counts only where the answer would be 200 without it (RFC 9110, 13.2.1).
+    if knowledge.status == 200, let known = request.header("If-None-Match"), known.namesTag(tag) {
       return HTTPResponse(status: 304, headers: headers)
     }
     var response = HTTPResponse.json(body, status: knowledge.status)
