@@ -11,6 +11,24 @@ import Testing
 @Loop @Suite(.timeLimit(.minutes(5))) struct FailingEventTests {
   private let deadLetters = "apple.account-events.sample.dead-letters.v1"
 
+  @Test func anEventThatHasFailedOftenBeforeItCameHereIsAnErrorOnce() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.transient("apple-unavailable") }
+    let first = try await ProcessorRig(calls.consumer())
+    try await first.assign(0)
+    try await first.send(.sample(1))
+    for seconds in [1, 2, 4] { try await first.advance(by: .seconds(seconds)) }
+    await first.stop()
+    let second = try await ProcessorRig(calls.consumer(), beside: first)
+    try await second.assign(0)
+    for _ in 1...3 { try await second.advance(by: .seconds(60)) }
+    #expect(calls.attempts.max() ?? 0 > 5, "beyond the third, which is an error")
+    for rig in [first, second] {
+      #expect(rig.captured.lines.count { $0.contains("tried again and again") } == 1)
+    }
+    await second.stop()
+  }
+
   @Test func anAccountsEventsWaitForTheOneThatFailsAndNoOtherAccountDoes() async throws {
     let calls = Calls()
     let rig = try await ProcessorRig(calls.consumer())

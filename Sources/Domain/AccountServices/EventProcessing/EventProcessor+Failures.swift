@@ -44,7 +44,9 @@ extension EventProcessor {
       }
       metrics.countRetry(failure.cause)
       logger.warning("an event could not be processed", metadata(of: passage, failure))
-      if passage.attempts == bounds.alarmAfter {
+      // Others may have counted in between, or before it came here.
+      if passage.attempts >= bounds.alarmAfter, !passage.isAlarmed {
+        passage.isAlarmed = true
         logger.error("an event cannot be processed, and is tried again and again", metadata(of: passage, failure))
       }
       let pause = bounds.retries.pause(after: passage.attempts, random: random())

@@ -25,6 +25,8 @@ final class Passage {
   var isParked = false
   /// Why the last attempt failed, while it waits for the next.
   var waitsFor: String?
+  /// Whether the log has an error of its many attempts.
+  var isAlarmed = false
   /// Whether the log has an error of its waiting.
   var isOverdue = false
 
