@@ -116,7 +116,10 @@ import Testing
 
   @Test(arguments: [
     (["TEST_DOORS_FRONT_WIDHT": "3"], "TEST_DOORS_FRONT_WIDHT: unknown setting"),
-    (["TEST_DOORS_7_WIDTH": "3"], "doors: expected a door (small letters and hyphens) as a key, found \"7\""),
+    (
+      ["TEST_DOORS_7_WIDTH": "3"],
+      "TEST_DOORS_7_WIDTH: expected a door (small letters and hyphens) as a key, found \"7\""
+    ),
     (["TEST_DOORS_FRONT_WIDTH_FILE": "3"], "TEST_DOORS_FRONT_WIDTH_FILE: unknown setting"),
   ]) func refusesVariablesOfNoKey(environment: [String: String], fault: String) {
     let faults = houseSchema.faults(House.self, file: "doors: { front: }", environment: environment)

@@ -139,7 +139,8 @@ import Testing
   }
 
   @Test func behindAHostThatOnlyReadsComesTheOneThatWrites() async throws {
-    let standby = try await PostgreSQLServer(["listen_addresses=127.0.0.1", "default_transaction_read_only=on"])
+    let standby = try await PostgreSQLServer(["listen_addresses=127.0.0.1"])
+    try await standby.psql("ALTER DATABASE postgres SET default_transaction_read_only = on", database: "postgres")
     let primary = try await PostgreSQLServer(["listen_addresses=127.0.0.1"])
     let pool = try TestPool(
       "host=127.0.0.1,127.0.0.1 port=\(standby.port),\(primary.port) user=postgres dbname=postgres "

@@ -82,6 +82,7 @@ public final class ConnectionPool {
   /// A connection for the caller alone, until it is given back.
   func lease() async throws(PostgreSQLError) -> Connection {
     if isClosed { throw .closed }
+    endOverdue()
     let lease = WaitingLease()
     lease.failure = trouble
     let end = MonotonicTime.now + configuration.leaseTimeout
@@ -107,14 +108,13 @@ public final class ConnectionPool {
       if connection.isReadOnly { endIdle() }
     } else {
       idle.append(Idle(connection: connection, since: .now))
+      endOverdue()
     }
     serve()
   }
 
   /// Lends what is free to who waits longest, and sees to it that there will be enough.
   private func serve() {
-    let now = MonotonicTime.now
-    endIdle { $0.connection.expiry <= now || now - $0.since >= configuration.longestIdle }
     while !idle.isEmpty, let lease = waiting.popFirst() {
       let connection = idle.removeLast().connection
       leased[ObjectIdentifier(connection)] = connection
@@ -185,6 +185,12 @@ public final class ConnectionPool {
   private func note(_ error: PostgreSQLError) {
     trouble = error
     waiting.note(error)
+  }
+
+  /// Ends what was in use or idle for too long. Not what has just come to stand: somebody waits for it.
+  private func endOverdue() {
+    let now = MonotonicTime.now
+    endIdle { $0.connection.expiry <= now || now - $0.since >= configuration.longestIdle }
   }
 
   /// Ends those connections that nobody uses for which `isOver` holds.
