@@ -132,11 +132,11 @@ final class IngressRig {
   /// Claims as Apple writes them.
   func claims(
     audience: JSONValue = .string(app), jti: String = "S25cB0PbHs6y97gYYmgydQ", events: JSONValue,
-    issuedAfter seconds: Int64 = -10
+    issuedAfter seconds: Int64 = -10, validFor lifetime: Int64 = 86_400
   ) -> JSONValue {
     let issued = Self.now.milliseconds / 1000 + seconds
     return [
-      "iss": .string(AppleNotification.appleIssuer), "aud": audience, "exp": .integer(issued + 86_400),
+      "iss": .string(AppleNotification.appleIssuer), "aud": audience, "exp": .integer(issued + lifetime),
       "iat": .integer(issued), "jti": .string(jti), "events": events,
     ]
   }

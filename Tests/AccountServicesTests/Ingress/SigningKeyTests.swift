@@ -164,8 +164,9 @@ import Testing
         "event_time": .integer(IngressRig.now.milliseconds - 20_000),
       ]
       rig.clock.turn(by: .seconds(600))
-      @Loop func body(_ jti: String, after seconds: Int64) throws -> [UInt8] {
-        try rig.body(signedBy: gone, claims: rig.claims(jti: jti, events: event, issuedAfter: seconds))
+      @Loop func body(_ jti: String, after seconds: Int64, validFor lifetime: Int64 = 86_400) throws -> [UInt8] {
+        try rig.body(
+          signedBy: gone, claims: rig.claims(jti: jti, events: event, issuedAfter: seconds, validFor: lifetime))
       }
       let fetches = rig.source.fetches
       #expect(try await rig.post(body("within", after: 60)).status == 200)
@@ -173,6 +174,9 @@ import Testing
       #expect(try await rig.post(body("later", after: 61)).status == 200)
       #expect(rig.source.fetches == fetches + 1, "Apple may have it again")
       #expect(rig.log.records.last?.topic == .quarantine)
+      #expect(rig.log.records.last?.text(of: "quarantine-reason") == "retired-key")
+      // Nor does a signature whose time is over pass for one that was merely late.
+      #expect(try await rig.post(body("over", after: 61, validFor: 1)).status == 200)
       #expect(rig.log.records.last?.text(of: "quarantine-reason") == "retired-key")
       // Nobody can say whether Apple has it: Apple sends it again.
       rig.source.answer = .failure(AppleKeysFailure(.deadline, "told to"))

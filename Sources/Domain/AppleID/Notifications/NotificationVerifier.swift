@@ -93,10 +93,12 @@ package struct NotificationVerifier: Sendable {
     else { throw .malformedClaims }
 
     let latest = now.milliseconds + tolerance
+    // First the key: whoever took it away from Apple also chooses the times.
     let untimely: QuarantinedEvent.Reason? =
-      expiry.milliseconds < now.milliseconds - tolerance && !isLateAccepted
-      ? .expired
-      : latest < issue.milliseconds ? .notYetValid : isLate(issue, after: lastSeen) ? .retiredKey : nil
+      isLate(issue, after: lastSeen)
+      ? .retiredKey
+      : expiry.milliseconds < now.milliseconds - tolerance && !isLateAccepted
+        ? .expired : latest < issue.milliseconds ? .notYetValid : nil
     let frame = NotificationFrame(
       id: id, team: team, audience: audience, issuedAt: issue, payload: notification.payload, untimely: untimely,
       latest: latest)
