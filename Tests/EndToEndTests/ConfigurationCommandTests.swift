@@ -51,7 +51,7 @@ import Testing
         "\(outcome.output)")
     }
     #expect(
-      outcome.output.contains("warning: SIWA_DATA_ERASER_TARGETS_SHOP_POSTGRESQL: data-eraser.targets.shop.postg"))
+      outcome.output.contains("warning: SIWA_DATA_ERASER_TARGETS_SHOP_POSTGRESQL: sslmode=prefer does not"))
     #expect(!outcome.output.contains("hunter2") && !outcome.output.contains(secret))
   }
 

@@ -126,18 +126,4 @@ import Testing
     let values = try await NumberTable.values(pool)
     #expect(values.isEmpty)
   }
-
-  @Test func whatTheServerHasRolledBackIsNotTakenForCommitted() async throws {
-    let pool = try await NumberTable.pool()
-    let error = await failure {
-      try await pool.transaction(.readCommitted) { connection in
-        try await connection.execute(NumberTable.insertion, Int64(1))
-        try await connection.run(script: "ROLLBACK")
-      }
-    }
-    #expect(error?.code == .server && error?.isUncertain == false)
-    #expect(error?.detail == "COMMIT was answered with ROLLBACK")
-    let values = try await NumberTable.values(pool)
-    #expect(values == [])
-  }
 }

@@ -13,8 +13,6 @@ extension Connection {
   struct Answer {
     /// How many rows each execution has concerned.
     var counts: [Int] = []
-    /// What the last command did.
-    var tag = ""
     /// What failed first.
     var failure: PostgreSQLError?
   }
@@ -171,9 +169,7 @@ extension Connection {
         }
       case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
         switch step {
-        case .command:
-          answer.tag = result.tag
-          transaction?.hasBegun = true
+        case .command: transaction?.hasBegun = true
         case .prepare(let statement, let name): prepared[statement] = name
         case .execute: answer.counts.append(result.count)
         }

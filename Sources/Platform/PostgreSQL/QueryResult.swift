@@ -10,9 +10,6 @@ import CLibpq
 
   var status: ExecStatusType { unsafe PQresultStatus(handle) }
 
-  /// What the server did, such as `COMMIT`.
-  var tag: String { unsafe String(cString: PQcmdStatus(handle)) }
-
   /// How many rows it inserted, changed, deleted or returned; 0 where it does none of them.
   var count: Int { Int(unsafe String(cString: PQcmdTuples(handle))) ?? 0 }
 
