@@ -22,6 +22,9 @@ extension Consumer {
   }
 
   /// Reads on from these offsets. Waits for a partition that was assigned just now and is not being read yet.
+  ///
+  /// Where librdkafka 2.0 learns only later where that partition begins for the group, it begins there once more: records
+  /// come twice, and none is left out.
   public func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     try await repeatedly(within: limit) { left throws(KafkaError) in
       guard !isClosed else { throw .consumerClosed }
