@@ -204,7 +204,7 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),
     benchmark("fill", ["AccountEvents", "AccountStore", "EventLoop", "Kafka"]),
     benchmark("slow-apple", ["EventLoop", "HTTPServer"]),
-    benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
+    benchmark("drain", ["AccountEvents", "AccountServices", "EventLoop", "Kafka", "Telemetry"]),
     benchmark(
       "consumer", ["AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry"]),
     benchmark("account-store", ["AccountEvents", "AccountStore", "Configuration", "EventLoop", "SQLite"]),

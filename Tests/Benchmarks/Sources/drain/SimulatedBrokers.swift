@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import Kafka
 
 /// Three brokers with twelve partitions, in memory: what a producer gathers for a partition in a millisecond is one
 /// request, and a broker takes one request after another.
@@ -29,6 +30,11 @@ final class SimulatedBrokers: EventLog {
     gathered[partition].append(report)
     guard gathered[partition].count == 1 else { return }
     Task(executorPreference: Loop.executor) { await self.send(partition) }
+  }
+
+  /// The drain brings records of events alone.
+  func append(_ record: KafkaRecord, then report: @escaping Report) {
+    report(.failure(EventLogError(.refused, reason: "no-event", detail: "these brokers take records of events alone")))
   }
 
   private func send(_ partition: Int) async {
