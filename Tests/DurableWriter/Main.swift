@@ -9,7 +9,7 @@ import Telemetry
 ///
 ///     durable-writer database FILE FIRST     inserted N        in transactions of its own, from FIRST on
 ///     durable-writer spool DIRECTORY FIRST   inserted N, removing N, removed N
-///     durable-writer drain DIRECTORY 0       removing N, removed N; until nothing is left
+///     durable-writer drain DIRECTORY COUNT   removing N, removed N; kills itself when it has said the latter so often
 ///     durable-writer store DIRECTORY FIRST   settled N         for the last event of each batch, from FIRST on
 ///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
 ///     durable-writer start DIRECTORY 0       what becomes of it where there is no room at the start
@@ -22,7 +22,7 @@ struct DurableWriter {
     switch words[1] {
     case "database": write(into: words[2], from: first)
     case "spool": exit(Loop.run { await fill(words[2], from: first) })
-    case "drain": exit(Loop.run { await empty(words[2]) })
+    case "drain": exit(Loop.run { await empty(words[2], until: first) })
     case "store": exit(Loop.run { await settle(words[2], first...) })
     case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
     case "start": exit(Loop.run { await startWithoutRoom(words[2]) })
@@ -113,14 +113,19 @@ struct DurableWriter {
     }
   }
 
-  /// Takes out all there is, hundreds at a time, the oldest first.
+  /// How many records were taken out.
+  @Loop private static var removals = 0
+
+  /// Takes out hundreds at a time, the oldest first, and is killed in the midst of it: by itself, because whoever else did
+  /// it might come too late.
   @Loop
-  private static func empty(_ directory: String) async -> Int32 {
+  private static func empty(_ directory: String, until count: Int) async -> Int32 {
     do {
       let spool = try await Spool.open(
         directory: directory, limit: 1 << 30, now: { .now }, registry: MetricsRegistry(),
         logger: Logger(level: .error, format: .text))
       let records = try await spool.read(after: 0, limit: .max)
+      let last = min(count, records.count)
       await withTaskGroup(of: Void.self) { group in
         for (place, spooled) in records.enumerated() {
           if place >= 500 { _ = await group.next() }
@@ -128,15 +133,21 @@ struct DurableWriter {
           say("removing \(number)")
           group.addTask(executorPreference: Loop.executor) {
             await spool.remove(spooled.sequence)
-            say("removed \(number)")
+            await noteRemoval(of: number, last: last)
           }
         }
       }
-      // Whoever kills it does so at its last word at the latest: it only has to be alive until then.
-      while true { try await Loop.sleep(for: .seconds(60)) }
+      return 1
     } catch {
       complain("\(error)")
     }
+  }
+
+  @Loop
+  private static func noteRemoval(of number: Substring, last: Int) {
+    say("removed \(number)")
+    removals += 1
+    if removals == last { raise(SIGKILL) }
   }
 
   /// Settles events, batch by batch.
