@@ -179,6 +179,34 @@ import Testing
     }
   }
 
+  /// A signing key's record: without it nobody's event is accepted, however well the log is.
+  @Test func whatHasNoOrderDoesNotWaitForItsOwnInASpoolThatTakesNothing() async throws {
+    try await PublisherRig.run(limit: 2 << 10, drains: false) { rig in
+      let key = EventRecord(topic: .signingKeys, key: Array("W6WcOKB".utf8), value: Array("{}".utf8), headers: [])
+      rig.log.fault = { _ in .sample(.unavailable) }
+      #expect(try await rig.publisher.publish(key, as: nil) == .spooled)
+      var count = 0
+      await #expect(throws: EventLogError.self) {
+        while count < 10_000 {
+          try await rig.publish("ada", count + 1)
+          count += 1
+        }
+      }
+      await #expect(throws: EventLogError.self) { try await rig.publisher.publish(key, as: nil) }
+      rig.log.fault = { _ in nil }
+      #expect(count > 0 && rig.log.signingKeys.isEmpty && rig.spool.depth == count + 1)
+      #expect(try await rig.publisher.publish(key, as: nil) != .spooled)
+      #expect(rig.log.signingKeys.count == 1)
+      // An account's records have an order.
+      await #expect(throws: EventLogError.self) { try await rig.publish("ada", count + 1) }
+      #expect(try await rig.publish("bob", 1) == .published(EventLogPosition(partition: 0, offset: 0)))
+      try await rig.again { rig in
+        try await rig.untilDrained()
+        #expect(rig.log.signingKeys.count == 1 && rig.published == (1...count).map { "ada-\($0)" })
+      }
+    }
+  }
+
   @Test func whatIsDamagedInTheSpoolStaysThereAndKeepsNobodyWaiting() async throws {
     try await PublisherRig.run(drains: false) { rig in
       rig.log.fault = { _ in .sample(.unavailable) }

@@ -75,7 +75,8 @@ package final class EventPublisher {
   /// Throws where neither the log nor the spool takes it. Cancelling the task does not cut it short.
   ///
   /// - Parameters:
-  ///   - mark: What it is known by; nil for what may stand there any number of times.
+  ///   - mark: What it is known by; nil for what may stand there any number of times and in any order. That waits for none
+  ///     of its own where the spool takes nothing.
   ///   - other: What it is known by as well, if it was accepted in another form; nil where there is none.
   package func publish(
     _ record: EventRecord, as mark: AcceptedEvents.Mark?, or other: AcceptedEvents.Mark? = nil
@@ -89,19 +90,21 @@ package final class EventPublisher {
       metrics.repeated.increment()
       return .repeated
     }
-    let acceptance = try await accept(record, lane)
+    let acceptance = try await accept(record, lane, inOrder: mark != nil)
     if let mark { accepted.insert(mark) }
     return acceptance
   }
 
-  private func accept(_ record: EventRecord, _ lane: AccountLanes.Name) async throws(EventLogError) -> Acceptance {
+  private func accept(
+    _ record: EventRecord, _ lane: AccountLanes.Name, inOrder: Bool
+  ) async throws(EventLogError) -> Acceptance {
     let mustQueue = lanes.isHeld(lane)
     if !mustQueue, !isLogSuspect { return try await publish(record, lane) }
     do throws(SpoolError) {
       try await hold(record, lane)
       return .spooled
     } catch {
-      if mustQueue { throw EventLogError(error) }
+      if mustQueue, inOrder { throw EventLogError(error) }
       // No room: then the log has to take it, or nobody does.
       let attempt = attempt(record)
       attempt.noteHeld(.failure(error))
