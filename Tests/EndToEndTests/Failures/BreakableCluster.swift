@@ -27,6 +27,7 @@ final class BreakableCluster {
   var bootstrapServers: String { doors.map { "\($0.address)" }.joined(separator: ",") }
 
   private let launcher: RunningProgram
+  private let files = TemporaryDirectory()
   private var brokers: [(process: pid_t, starts: Int)] = []
 
   private init() async throws {
@@ -67,15 +68,43 @@ final class BreakableCluster {
     }
   }
 
-  /// Sets a property of a topic.
-  func configure(_ topic: Topic, _ property: String) async throws {
+  /// Has these brokers, each by its place among `doors`, keep a partition of the account events.
+  func assign(partition: Int, to brokers: [Int]) async throws {
+    let identifiers = brokers.map { $0 + 1 }
+    let plan = files.write(
+      "plan.json",
+      #"{"version":1,"partitions":[{"topic":"\#(Topic.accountEvents.name)","partition":\#(partition),"#
+        + #""replicas":\#(identifiers)}]}"#)
+    try await run("kafka-reassign-partitions.sh", "--reassignment-json-file", plan, "--execute")
+    // The brokers copy what stands there after that.
+    try await until(within: .seconds(120)) {
+      try await run("kafka-reassign-partitions.sh", "--reassignment-json-file", plan, "--verify")
+        .contains("is completed")
+    }
+  }
+
+  /// The partitions of the account events that have fewer copies in step than what is acknowledged must have.
+  func shortPartitions() async throws -> [Int] {
+    let lines = try await run(
+      "kafka-topics.sh", "--describe", "--topic", Topic.accountEvents.name, "--under-min-isr-partitions")
+    return lines.split(separator: "\n").compactMap { line in
+      line.range(of: "Partition: ").flatMap { Int(line[$0.upperBound...].prefix(while: \.isNumber)) }
+    }
+  }
+
+  /// Sets a property of a topic; with nil it is again what the brokers have.
+  func configure(_ topic: Topic, _ property: String, to value: Int?) async throws {
+    let change = value.map { ["--add-config", "\(property)=\($0)"] } ?? ["--delete-config", property]
     try await run(
-      "kafka-configs.sh", "--alter", "--entity-type", "topics", "--entity-name", topic.name, "--add-config", property)
+      "kafka-configs.sh", ["--alter", "--entity-type", "topics", "--entity-name", topic.name] + change)
   }
 
   /// Runs one of Kafka's own tools.
   @discardableResult
-  private func run(_ tool: String, _ words: String...) async throws -> String {
+  private func run(_ tool: String, _ words: String...) async throws -> String { try await run(tool, words) }
+
+  @discardableResult
+  private func run(_ tool: String, _ words: [String]) async throws -> String {
     let home = try #require(RealBroker.home)
     let outcome = try await RunningProgram.finish(
       path: "\(home)/bin/\(tool)", ["--bootstrap-server", straight] + words)

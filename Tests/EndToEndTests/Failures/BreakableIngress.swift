@@ -101,6 +101,9 @@ final class BreakableIngress {
   /// How many events wait that Kafka refuses.
   func refused() async throws -> Int { try await metric("siwa_spool_refused_records") }
 
+  /// Whether the spool takes records.
+  func takesRecords() async throws -> Bool { try await metric("siwa_spool_takes_records") == 1 }
+
   private func metric(_ name: String) async throws -> Int {
     guard !isFrozen, let text = try await running?.get("/metrics").text else { return 0 }
     let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") })

@@ -41,6 +41,29 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(10)))
+  func aFullDiskAtTheStartHoldsUpNobodyElse() async throws {
+    // So many that most are not concerned.
+    try await Trial.run(users: 2000, events: 2) { trial in
+      try await trial.startOnAFullDisk(rate: 200)
+      let outcome = try await trial.finish()
+      #expect(outcome.sent.refused > 0, "who has something in the spool was asked to wait")
+      outcome.expectNothingLost("the disk was full at the start")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
+  func onePartitionMayBeShortOfCopiesForLong() async throws {
+    try await Trial.run(users: 100, events: 40) { trial in
+      try trial.send(rate: 50, doubts: 0, seed: 1)
+      try await trial.onePartitionShort(for: .seconds(20))
+      trial.stopSending()
+      let outcome = try await trial.finish()
+      #expect(outcome.sent.refused == 0, "nobody notices")
+      outcome.expectNothingLost("one partition was short of copies")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
   func oneTopicMayRefuseForLong() async throws {
     try await Trial.run(users: 100, events: 20) { trial in
       try trial.send(rate: 100, doubts: 0, seed: 1)

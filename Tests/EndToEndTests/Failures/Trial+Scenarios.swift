@@ -21,18 +21,74 @@ extension Trial {
     tell("well again after \(Self.seconds(try await untilRecovered())) s")
   }
 
+  /// The ingress ends in good order with something in its spool, Apple's keys among it, and starts where its disk has no
+  /// room. Whom the spool holds something of waits; everybody else is answered from Kafka alone.
+  func startOnAFullDisk(rate: Int) async throws {
+    try await begin(.networkSilent, 0)
+    try send(rate: rate, doubts: 0, seed: 1)
+    try await until(within: .seconds(120)) { try await ingress.spooled() > 20 }
+    #expect(try await ingress.end() == .exit(0))
+    let before = try acknowledged
+    ingress.faults.isDiskFull = true
+    try await end(.networkSilent, 0)
+    try await ingress.start()
+    let held = try await ingress.spooled()
+    #expect(held > 20, "it knows what it holds")
+    try await until(within: .seconds(120)) { try acknowledged > before + 200 }
+    #expect(try await !ingress.takesRecords())
+    #expect(try await ingress.spooled() == held, "nothing leaves a file that is not open")
+    ingress.faults.isDiskFull = false
+    tell("well again after \(Self.seconds(try await untilRecovered())) s")
+    #expect(try await ingress.takesRecords())
+    #expect(try await ingress.drained() >= held)
+  }
+
+  /// One partition has fewer copies than what is acknowledged must have, all others have enough: for so long that Kafka's
+  /// client gives up again and again.
+  func onePartitionShort(for duration: Duration) async throws {
+    try await whateverHappens {
+      // With fewer replicas than that Kafka asks for fewer: one of two has to be away.
+      try await cluster.assign(partition: 0, to: [0, 1])
+      cluster.kill(1)
+      try await until(within: .seconds(60)) { try await cluster.shortPartitions() == [0] }
+      let before = try acknowledged
+      try await pass(duration)
+      #expect(try acknowledged > before)
+      #expect(try await ingress.spooled() > 0)
+      #expect(try await cluster.shortPartitions() == [0], "it was short all the time: nothing mended it")
+    } then: {
+      try await cluster.startDead()
+      try await cluster.assign(partition: 0, to: [0, 1, 2])
+    }
+    #expect(try await cluster.shortPartitions() == [])
+    tell("well again after \(Self.seconds(try await untilRecovered())) s")
+  }
+
   /// The quarantine refuses whatever comes, while a wrong clock sends everything there. What is answered 200 waits, and all
   /// that follows of its users, after the clock is right again too.
   func oneTopicRefuses(for duration: Duration) async throws {
-    try await cluster.configure(.quarantine, "max.message.bytes=1")
-    try await begin(.clockDaysForward, 0)
-    try await pass(duration)
-    try await end(.clockDaysForward, 0)
-    try await pass(duration)
-    #expect(try await ingress.refused() > 0, "and says how many")
-    try await cluster.configure(.quarantine, "max.message.bytes=1048588")
+    try await whateverHappens {
+      try await cluster.configure(.quarantine, "max.message.bytes", to: 1)
+      try await begin(.clockDaysForward, 0)
+      try await pass(duration)
+      try await end(.clockDaysForward, 0)
+      try await pass(duration)
+      #expect(try await ingress.refused() > 0, "and says how many")
+    } then: {
+      try await cluster.configure(.quarantine, "max.message.bytes", to: nil)
+    }
     tell("well again after \(Self.seconds(try await untilRecovered())) s")
     #expect(try await ingress.refused() == 0)
+  }
+
+  /// Runs `body`, and `mending` behind it even where it fails: the brokers are those of all tests.
+  private func whateverHappens(
+    _ body: @Loop () async throws -> Void, then mending: @Loop () async throws -> Void
+  ) async throws {
+    let result: Result<Void, any Error>
+    do { result = .success(try await body()) } catch { result = .failure(error) }
+    try await mending()
+    try result.get()
   }
 
   /// Kills the ingress while it drains its spool, again and again.

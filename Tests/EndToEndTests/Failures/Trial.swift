@@ -78,8 +78,6 @@ final class Trial {
       try await pass(episode.duration / 3)
       try await begin(companion, episode.broker)
       try await pass(episode.duration / 3)
-      // A program does not start on a full disk.
-      if episode.disruption == .diskFull { try await end(.diskFull, episode.broker) }
       try await end(companion, episode.broker)
       try await pass(episode.duration / 3)
     } else {
