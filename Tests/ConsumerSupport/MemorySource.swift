@@ -22,6 +22,8 @@ package final class MemorySource: EventSource {
   package var isMember = false
   /// Where reading was told to go on.
   package private(set) var seeks: [[TopicPartition: Int64]] = []
+  /// Why it cannot go on from elsewhere; nil where it can.
+  package var seekFault: KafkaError?
   /// Why a commit fails; nil where it does not.
   package var fault: KafkaError?
   /// Whether a partition begins anew, so that the group goes back.
@@ -126,8 +128,15 @@ package final class MemorySource: EventSource {
   }
 
   package func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
+    if let seekFault { throw seekFault }
     seeks.append(offsets)
     for (partition, offset) in offsets where positions[partition] != nil { positions[partition] = offset }
+    wake()
+  }
+
+  /// Brings records a second time.
+  package func bringAgain(_ partition: TopicPartition, from offset: Int64) {
+    positions[partition] = offset
     wake()
   }
 

@@ -102,8 +102,13 @@ import Testing
       next: 0),
     Case(
       testDescription: "has lost its end, and got another", committed: noted,
-      extent: PartitionExtent(first: 0, end: 30, firstNewer: [100: 7]), finding: .begunAnew(at: 7, expected: 10),
-      next: 7),
+      extent: PartitionExtent(first: 0, end: 30, firstNewer: [100: 7]), finding: .begunAnew(at: 0, expected: 10),
+      next: 0),
+    Case(
+      testDescription: "has lost its end, and got another; what was checked lies behind what is done",
+      committed: CommittedOffset(3, note: "10 100 100"),
+      extent: PartitionExtent(first: 2, end: 30, firstNewer: [100: 7]), finding: .begunAnew(at: 2, expected: 3),
+      next: 2),
     Case(
       testDescription: "nothing committed", committed: nil,
       extent: PartitionExtent(first: 3, end: 30, firstNewer: [:]), finding: .begins(at: 3), next: 3),
@@ -143,9 +148,10 @@ import Testing
           log.removeFirst(count)
           first += Int64(count)
         case 5 where random.next() % 8 == 0:
-          // What is lost with a topic is nobody's to tell of; what follows is.
-          for record in log { owed.remove(record.id) }
-          (log, first, lives) = ([], 0, lives + 1)
+          // What is lost with a topic, or with its end, is nobody's to tell of; what follows is.
+          let kept = random.next() % 2 == 0 ? 0 : Int.random(in: 0...log.count, using: &random)
+          for record in log.dropFirst(kept) { owed.remove(record.id) }
+          (log, first, lives) = (Array(log.prefix(kept)), kept == 0 ? 0 : first, lives + 1)
         default:
           // Whoever has the partition next.
           if let next = place.next { place = PartitionContinuity(CommittedOffset(next, note: place.note)) }

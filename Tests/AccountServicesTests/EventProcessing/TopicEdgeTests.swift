@@ -17,6 +17,16 @@ import Testing
     for number in numbers { rig.put(.of(.sample(number, of: "user-\(number)")), age: .seconds(age)) }
   }
 
+  private let deadLetters = "apple.account-events.sample.dead-letters.v1"
+
+  /// Has the events of these numbers fail, and no others.
+  private func fail(_ numbers: Int..., of calls: Calls) {
+    let names = numbers.map { "event-\($0)" }
+    calls.fault = { event in
+      if names.contains(event.id.text) { throw ConsumerFailure.transient("told-to", detail: "told to") }
+    }
+  }
+
   private func names(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "event-\($0)" } }
 
   /// A process that has processed the first three events, and committed that.
@@ -104,8 +114,9 @@ import Testing
     rig.source.mayGoBack = true
     try await rig.assign(0)
     #expect(calls.events == names(1...3) + names(11...14))
-    #expect(begunAnew(rig) == "1" && rig.source.seeks == [[place: 2]])
+    #expect(begunAnew(rig) == "1" && rig.source.seeks == [[place: 0]])
     await rig.drain()
+    #expect(rig.committed() == 6)
   }
 
   @Test func offsetsThatBeginAgainWhileAPartitionIsReadAreProcessedAndNotCommittedOver() async throws {
@@ -117,6 +128,7 @@ import Testing
     try await rig.advance(by: .seconds(1))
     #expect(rig.committed() == 9)
     // One is under way, one waits behind it; they are gone from Kafka then, as all others.
+    let lettersBefore = rig.cluster.appended(on: deadLetters).count
     calls.gate = { if $0.id.text == "event-10" { await gate.wait() } }
     rig.put(.of(.sample(10)), age: .seconds(80))
     rig.put(.of(.sample(11)), age: .seconds(80))
@@ -128,7 +140,11 @@ import Testing
     gate.fire()
     try await rig.untilIdle()
     #expect(Set(calls.events) == Set(names(1...10) + names(21...24)) && calls.events.count == 14)
-    #expect(begunAnew(rig) == "1" && missing(rig) == "0")
+    #expect(begunAnew(rig) == "1" && missing(rig) == "0" && rig.source.seeks == [[place: 0]])
+    // What waited is nowhere else any more.
+    let letters = rig.cluster.appended(on: deadLetters).dropFirst(lettersBefore)
+    #expect(letters.map(\.value) == [KafkaRecord.of(.sample(11)).value])
+    #expect(rig.captured.lines.contains { $0.contains("topic-begun-anew") && $0.contains(#""events":1"#) })
     #expect(rig.metric("siwa_consumer_in_flight") == "0" && rig.metric("siwa_consumer_partitions{") == "1")
     try await rig.advance(by: .seconds(1))
     #expect(rig.committed() == 4)
@@ -136,6 +152,128 @@ import Testing
     #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 14)
     #expect(try await rig.announcementsWaiting().isEmpty)
     await rig.drain()
+  }
+
+  @Test func whatIsNotDoneBeforeALostEndIsProcessedByTheNextProcess() async throws {
+    let calls = Calls()
+    let first = try await ProcessorRig(calls.consumer())
+    fail(2, 4, of: calls)
+    try await first.assign(0)
+    put(1...9, age: 90, first)
+    try await first.untilIdle()
+    // All nine are compared, and then three are committed.
+    try await first.advance(by: .seconds(10))
+    fail(4, of: calls)
+    try await first.advance(by: .seconds(60))
+    try await first.advance(by: .seconds(1))
+    await first.drain()
+    #expect(first.cluster.commitments[place] == CommittedOffset(3, note: "9 1799999910000 1799999910000"))
+    first.cluster.loseRecords(of: place, from: 6)
+    put(11...14, age: 30, first)
+    let later = Calls()
+    let rig = try await ProcessorRig(later.consumer(), beside: first)
+    rig.source.mayGoBack = true
+    try await rig.assign(0)
+    #expect(Set(later.events) == Set(names(4...4) + names(11...14)) && later.events.count == 5)
+    #expect(begunAnew(rig) == "1" && missing(rig) == "0")
+    await rig.drain()
+    #expect(rig.committed() == 10)
+  }
+
+  @Test func whatIsNotDoneBeforeALostEndIsProcessedWhereItIsFoundOutWhileThePartitionIsRead() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    fail(4, of: calls)
+    try await rig.assign(0)
+    put(1...9, age: 90, rig)
+    try await rig.untilIdle()
+    try await rig.advance(by: .seconds(10))
+    rig.source.mayGoBack = true
+    rig.cluster.loseRecords(of: place, from: 6)
+    put(11...15, age: 30, rig)
+    try await rig.untilIdle()
+    #expect(!calls.events.contains("event-11"), "reading goes on at its number")
+    try await rig.advance(by: .seconds(10))
+    try await rig.advance(by: .seconds(1))
+    #expect(begunAnew(rig) == "1" && missing(rig) == "0" && rig.source.seeks == [[place: 0]])
+    #expect(calls.events.contains("event-11"))
+    #expect(rig.committed() == 3, "the fourth is not done")
+    fail(of: calls)
+    try await rig.advance(by: .seconds(60))
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == 11)
+    #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 14)
+    #expect(begunAnew(rig) == "1")
+    await rig.drain()
+  }
+
+  @Test func aStepBackToOtherRecordsDoesNotCommitOverWhatIsNotDone() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    fail(2, of: calls)
+    try await rig.assign(0)
+    put(1...6, age: 90, rig)
+    try await rig.untilIdle()
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == 1)
+    rig.source.mayGoBack = true
+    rig.cluster.loseRecords(of: place, from: 4)
+    rig.source.bringAgain(place, from: 4)
+    put(11...13, age: 30, rig)
+    try await rig.untilIdle()
+    try await rig.advance(by: .seconds(1))
+    #expect(begunAnew(rig) == "1" && rig.source.seeks == [[place: 0]])
+    #expect(rig.committed() == 1, "the second is not done")
+    fail(of: calls)
+    try await rig.advance(by: .seconds(60))
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == 7 && missing(rig) == "0" && begunAnew(rig) == "1")
+    #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 9)
+    await rig.drain()
+  }
+
+  @Test func recordsThatAreBroughtTwiceAreNoBeginningAndNothingIsCommittedOver() async throws {
+    let calls = Calls()
+    let rig = try await ProcessorRig(calls.consumer())
+    fail(3, of: calls)
+    try await rig.assign(0)
+    put(1...5, age: 90, rig)
+    try await rig.untilIdle()
+    for offset in [4, 3, 2, 0] as [Int64] {
+      rig.source.bringAgain(place, from: offset)
+      try await rig.untilIdle()
+    }
+    try await rig.advance(by: .seconds(1))
+    #expect(begunAnew(rig) == "0" && missing(rig) == "0" && rig.source.seeks.isEmpty)
+    #expect(rig.committed() == 2, "the third is not done")
+    put(6...6, age: 30, rig)
+    fail(of: calls)
+    try await rig.advance(by: .seconds(60))
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == 6 && begunAnew(rig) == "0")
+    #expect(Set(calls.events) == Set(names(1...6)))
+    #expect(calls.events.count { $0 != "event-3" } == 5)
+    #expect(rig.cluster.appended(on: deadLetters).isEmpty)
+    await rig.drain()
+  }
+
+  @Test func whereReadingCannotGoBackNothingIsTakenUntilItCan() async throws {
+    let calls = Calls()
+    let first = try await three(calls)
+    first.cluster.loseRecords(of: place, from: 0)
+    put(11...16, age: 30, first)
+    let rig = try await ProcessorRig(calls.consumer(), beside: first)
+    rig.source.mayGoBack = true
+    rig.source.seekFault = KafkaError(.timedOut, detail: "told to")
+    try await rig.assign(0)
+    try await rig.advance(by: .seconds(10))
+    #expect(calls.events == names(1...3), "what is read ahead does not count")
+    rig.source.seekFault = nil
+    try await rig.advance(by: .seconds(10))
+    #expect(calls.events == names(1...3) + names(11...16))
+    #expect(begunAnew(rig) == "1" && missing(rig) == "0" && rig.source.seeks == [[place: 0]])
+    await rig.drain()
+    #expect(rig.committed() == 6)
   }
 
   @Test func aTopicThatIsMadeAnewInAMomentAndHoldsMoreThanWasReadIsFoundSoon() async throws {
@@ -183,7 +321,30 @@ import Testing
     try await rig.untilIdle()
     #expect(calls.events == names(1...3) && missing(rig) == "0")
     #expect(rig.captured.lines.contains { $0.contains("nobody can say whether records are missing") })
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == nil, "a hole would be committed over")
+    rig.source.silence = nil
+    try await rig.advance(by: .seconds(10))
     await rig.drain()
     #expect(rig.committed() == 3)
+  }
+
+  @Test func aHoleIsFoundOnceTheClusterSaysWhatTheGroupHasCommitted() async throws {
+    let calls = Calls()
+    let first = try await three(calls)
+    put(4...8, age: 60, first)
+    first.cluster.deleteRecords(of: place, before: 6)
+    let rig = try await ProcessorRig(calls.consumer(), beside: first)
+    rig.source.silence = KafkaError(.brokerUnavailable, detail: "told to")
+    try await rig.assign(0)
+    try await rig.advance(by: .seconds(1))
+    #expect(calls.events == names(1...3) + names(7...8))
+    #expect(rig.committed() == 3 && missing(rig) == "0")
+    rig.source.silence = nil
+    try await rig.advance(by: .seconds(10))
+    #expect(missing(rig) == "3" && begunAnew(rig) == "0")
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == 8)
+    await rig.drain()
   }
 }

@@ -17,8 +17,10 @@ extension EventProcessor {
     var places: [TopicPartition: PartitionContinuity] = [:]
     var committed: [TopicPartition: CommittedOffset] = [:]
     var extents: [TopicPartition: PartitionExtent] = [:]
+    var isKnown = false
     do throws(KafkaError) {
       committed = try await source.commitments(of: partitions, within: Self.surveyLimit)
+      isKnown = true
       for partition in partitions { places[partition] = PartitionContinuity(committed[partition]) }
       extents = try await source.extents(of: places.mapValues(\.times), within: Self.surveyLimit)
     } catch {
@@ -27,11 +29,12 @@ extension EventProcessor {
         ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
     }
     gain(partitions)
-    var seeks: [TopicPartition: Int64] = [:]
+    var moving: [PartitionWork] = []
     for partition in partitions {
       guard let work = self.partitions[partition], !work.isLeaving else { continue }
       work.continuity = places[partition] ?? PartitionContinuity()
       work.committed = committed[partition]?.offset
+      work.isUnknown = !isKnown
       guard let extent = extents[partition] else { continue }
       let finding = work.continuity.compare(with: extent)
       note(finding, of: partition)
@@ -40,35 +43,87 @@ extension EventProcessor {
       case .missing(let range):
         work.progress = PartitionProgress(from: range.upperBound)
         planCommit()
-      case .begunAnew(let place, _):
-        work.progress = PartitionProgress(from: place)
-        seeks[partition] = place
-        planCommit()
+      case .begunAnew:
+        work.isMoving = true
+        moving.append(work)
       }
     }
-    await seek(to: seeks)
+    await goBack(moving)
     planSurvey()
   }
 
   // MARK: While records are read
 
-  /// Looks at a record that was read. The work to go on with is another one where the offsets begin again.
-  func follow(_ record: ConsumedRecord, _ work: PartitionWork) -> PartitionWork {
+  /// Looks at a record that was read, and says whether it is to be begun with.
+  func follow(_ record: ConsumedRecord, _ work: PartitionWork) -> Bool {
+    if work.isMoving {
+      // librdkafka may bring it before it says that it has gone back.
+      guard record.position.offset == work.goal else { return false }
+      work.isMoving = false
+    }
+    if work.recent.contains(record) { return false }
     let finding = work.continuity.read(record.position.offset, time: record.timestamp)
     note(finding, of: work.partition)
-    guard case .begunAnew = finding else { return work }
-    return beginAnew(work)
+    if case .begunAnew = finding {
+      // Where librdkafka goes on may not be where the others begin, nor before all that is not done.
+      let new = beginAnew(work)
+      Task(executorPreference: Loop.executor) { await self.goBack([new]) }
+      return false
+    }
+    work.recent.add(record)
+    work.first = work.first ?? record.position.offset
+    return true
   }
 
-  /// Gives up what was under way of a partition that begins anew, and goes on with it from nothing.
+  /// Gives up what was under way of a partition that begins anew. Nothing is taken of it until `goBack`.
   private func beginAnew(_ work: PartitionWork) -> PartitionWork {
     let isPaused = work.isPaused
+    let waiting = lanes.values.flatMap(\.passages).filter { $0.partition === work && !$0.isExecuting }
+    work.isBegunAnew = true
     lose([work.partition])
     gain([work.partition])
     if isPaused { resumeWhatWasLeftPaused([work.partition]) }
     let new = partitions[work.partition] ?? PartitionWork(work.partition)
     new.continuity = work.continuity
+    new.isMoving = true
+    putAside(waiting.sorted { $0.offset < $1.offset })
     return new
+  }
+
+  /// Has partitions that begin anew read from their first record on, however often it takes: the ledger makes what was
+  /// done already harmless.
+  private func goBack(_ works: [PartitionWork]) async {
+    let asked = works.filter(isToGoBack)
+    guard let source, !asked.isEmpty else { return }
+    do throws(KafkaError) {
+      let times = [TopicPartition: Set<Int64>](uniqueKeysWithValues: asked.map { ($0.partition, []) })
+      let extents = try await source.extents(of: times, within: Self.surveyLimit)
+      var goals: [TopicPartition: Int64] = [:]
+      for work in asked where isToGoBack(work) {
+        guard let first = extents[work.partition]?.first else { continue }
+        goals[work.partition] = first
+        work.goal = first
+        work.continuity.goBack(to: first)
+        work.progress = PartitionProgress(from: first)
+      }
+      planCommit()
+      if !goals.isEmpty { try await source.seek(to: goals, within: Self.surveyLimit) }
+      for work in asked where goals[work.partition] != nil && isToGoBack(work) { work.isMoving = false }
+    } catch {
+      logger.warning(
+        "partitions that begin anew could not be read from their first record on: it is tried again",
+        ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
+    }
+    let left = asked.filter(isToGoBack)
+    if left.isEmpty { return }
+    agenda.after(Self.surveyPause) { [weak self] in
+      guard let self else { return }
+      Task(executorPreference: Loop.executor) { await self.goBack(left) }
+    }
+  }
+
+  private func isToGoBack(_ work: PartitionWork) -> Bool {
+    work.isMoving && !work.isLeaving && partitions[work.partition] === work
   }
 
   // MARK: From time to time
@@ -91,7 +146,8 @@ extension EventProcessor {
   }
 
   private func survey() async {
-    let asked = partitions.filter { !$0.value.isLeaving && $0.value.continuity.next != nil }
+    await askWhatIsUnknown()
+    let asked = partitions.filter { !$0.value.isLeaving && !$0.value.isMoving && $0.value.continuity.next != nil }
     let places = asked.mapValues(\.continuity)
     guard let source, !asked.isEmpty else { return }
     let extents: [TopicPartition: PartitionExtent]
@@ -103,13 +159,13 @@ extension EventProcessor {
         "partitions could not be compared with what is read of them",
         ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
     }
-    var seeks: [TopicPartition: Int64] = [:]
+    var moving: [PartitionWork] = []
     for (partition, extent) in extents {
       // What has gone on meanwhile has gone on from the place that was asked about, or has begun anew already.
       guard var place = places[partition], let work = asked[partition], partitions[partition] === work, !work.isLeaving
       else { continue }
       let finding = place.compare(with: extent)
-      guard case .begunAnew(let first, _) = finding else {
+      guard case .begunAnew = finding else {
         // What is missing is told where reading comes to it.
         work.continuity.isCompared(as: place)
         continue
@@ -117,25 +173,38 @@ extension EventProcessor {
       note(finding, of: partition)
       let new = beginAnew(work)
       new.continuity = place
-      // Nothing is taken until what librdkafka has read ahead is dropped.
-      new.isMoving = true
-      seeks[partition] = first
+      moving.append(new)
     }
-    let moving = seeks.keys.compactMap { partitions[$0] }
-    await seek(to: seeks)
-    for work in moving { work.isMoving = false }
+    await goBack(moving)
   }
 
-  private func seek(to offsets: [TopicPartition: Int64]) async {
-    guard let source, !offsets.isEmpty else { return }
+  /// Asks what the group has committed where nobody could say so when partitions came.
+  private func askWhatIsUnknown() async {
+    let asked = partitions.values.filter { $0.isUnknown && !$0.isLeaving }
+    guard let source, !asked.isEmpty else { return }
+    let committed: [TopicPartition: CommittedOffset]
     do throws(KafkaError) {
-      try await source.seek(to: offsets, within: Self.surveyLimit)
+      committed = try await source.commitments(of: Set(asked.map(\.partition)), within: Self.surveyLimit)
     } catch {
-      // Where the partition is still ours, reading goes on behind these records, which are then found missing.
-      logger.warning(
-        "partitions that begin anew could not be read from there",
+      return logger.debug(
+        "nobody can say what the group has committed",
         ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
     }
+    var moving: [PartitionWork] = []
+    for work in asked where partitions[work.partition] === work && !work.isLeaving {
+      work.isUnknown = false
+      work.committed = committed[work.partition]?.offset
+      var place = PartitionContinuity(committed[work.partition])
+      guard let first = work.first else {
+        work.continuity = place
+        continue
+      }
+      let finding = place.read(first, time: nil)
+      note(finding, of: work.partition)
+      if case .begunAnew = finding { moving.append(beginAnew(work)) } else { work.continuity.isCompared(as: place) }
+    }
+    planCommit()
+    await goBack(moving)
   }
 
   // MARK: What is said
@@ -165,7 +234,7 @@ extension EventProcessor {
       metadata.set("kafka.offset", .integer(place))
       metadata.set("kafka.expectedOffset", .integer(expected))
       logger.error(
-        "a partition's offsets begin again: its topic was made anew, or has lost its end; it is processed from there",
+        "a partition's offsets begin again: its topic was made anew, or has lost its end; it is read from its first record on",
         metadata)
     }
   }

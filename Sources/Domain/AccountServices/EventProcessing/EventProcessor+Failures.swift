@@ -59,6 +59,7 @@ extension EventProcessor {
     passage.isExecuting = false
     endExecution(passage)
     if passage.partition.isLeaving {
+      putAside([passage])
       passage.isDropped = true
       passage.lane.passages.removeFirst()
       return advance(passage.lane)
@@ -100,6 +101,40 @@ extension EventProcessor {
         finish(passage)
       }
       leave(passage)
+    }
+  }
+
+  /// Puts records into the dead letters that wait in a partition that has begun anew: Kafka may no longer have them. Those
+  /// that it has are read again, and the ledger keeps them from having two effects.
+  func putAside(_ passages: [Passage]) {
+    let cause = "topic-begun-anew"
+    let left = passages.filter { $0.partition.isBegunAnew && isOpen($0) }
+    guard let work = left.first?.partition else { return }
+    logger.error(
+      "events waited in a partition that has begun anew: they go to the dead letters",
+      [
+        "kafka.topic": .string(work.partition.topic), "kafka.partition": .integer(work.partition.partition),
+        "events": .integer(left.count), "cause": .string(cause),
+      ])
+    for passage in left {
+      let letter = DeadLetter(
+        passage.record, consumer: consumer.name, cause: cause, attempts: passage.attempts,
+        isGivenUp: false, time: now())
+      publish([Saying(letter)], of: partitions[work.partition] ?? work) { [self] isThere in
+        if isThere { metrics.countDeadLetter(cause) }
+      }
+    }
+  }
+
+  /// Whether there is something left to do about the record, as far as is known.
+  private func isOpen(_ passage: Passage) -> Bool {
+    if passage.isSettled { return false }
+    if passage.subject != nil { return true }
+    do throws(EventDecodingError) {
+      return try subject(of: passage) != nil
+    } catch {
+      // For a person to look at.
+      return true
     }
   }
 }

@@ -102,6 +102,7 @@ extension EventProcessor {
   /// The event was settled before, by whomever: what there is to be said of it may not have been said.
   func awaitWhatIsToBeSaid(_ passage: Passage) {
     metrics.count(.repeated)
+    passage.isSettled = true
     passage.partition.settledBefore.append(passage)
     reread(passage.partition)
   }

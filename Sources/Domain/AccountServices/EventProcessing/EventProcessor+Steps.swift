@@ -25,6 +25,7 @@ extension EventProcessor {
   /// Begins with a record, or begins anew.
   func begin(_ passage: Passage) -> Beginning {
     if passage.isDropped || passage.partition.isLeaving {
+      if !passage.isDropped { putAside([passage]) }
       passage.isDropped = true
       return .over
     }
@@ -51,7 +52,7 @@ extension EventProcessor {
   }
 
   /// What a record says; nil where the consumer has nothing to do with it.
-  private func subject(
+  func subject(
     of passage: Passage
   ) throws(EventDecodingError) -> (event: AccountEvent, reference: EventReference)? {
     let record = passage.record

@@ -186,7 +186,7 @@ package final class EventProcessor {
   func offsets(of some: some Sequence<PartitionWork>) -> [TopicPartition: CommittedOffset] {
     var offsets: [TopicPartition: CommittedOffset] = [:]
     for work in some {
-      guard let offset = work.progress.offset, offset != work.committed else { continue }
+      guard !work.isUnknown, let offset = work.progress.offset, offset != work.committed else { continue }
       offsets[work.partition] = CommittedOffset(offset, note: work.continuity.note)
     }
     return offsets
@@ -217,10 +217,9 @@ package final class EventProcessor {
     var touched: [PartitionWork] = []
     for record in records {
       let offset = record.position.offset
-      guard let current = partitions[TopicPartition(record.topic, record.position.partition)], !current.isLeaving,
-        !current.isMoving
+      guard let work = partitions[TopicPartition(record.topic, record.position.partition)], !work.isLeaving,
+        follow(record, work)
       else { continue }
-      let work = follow(record, current)
       work.progress.begin(offset, time: record.timestamp)
       held += 1
       if touched.last !== work { touched.append(work) }

@@ -19,8 +19,8 @@ package struct PartitionContinuity: Sendable, Equatable {
     case begins(at: Int64)
     /// These records are gone, and nobody has read them.
     case missing(Range<Int64>)
-    /// The offsets begin again: other records stand from here on than those that were read, up to the offset that was
-    /// expected.
+    /// The offsets begin again: other records may stand from here on than those that were read, up to the offset that
+    /// was expected.
     case begunAnew(at: Int64, expected: Int64)
   }
 
@@ -76,9 +76,16 @@ package struct PartitionContinuity: Sendable, Equatable {
       return .missing(expected..<extent.first)
     }
     if expected > extent.end { return beginAnew(at: extent.first, expected) }
-    let foreign = marks.compactMap { mark in extent.firstNewer[mark.newest].flatMap { $0 < mark.next ? $0 : nil } }
-    if let place = foreign.min() { return beginAnew(at: place, expected) }
+    let isForeign = marks.contains { mark in extent.firstNewer[mark.newest].map { $0 < mark.next } ?? false }
+    // Where the others begin is not known, since clocks differ; and before them there may be some that are not done.
+    if isForeign { return beginAnew(at: extent.first, expected) }
     return .goesOn
+  }
+
+  /// Goes on with the first record that the partition holds.
+  package mutating func goBack(to first: Int64) {
+    next = first
+    mark = place
   }
 
   /// Takes a record that was read.

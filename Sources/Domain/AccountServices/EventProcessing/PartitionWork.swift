@@ -11,6 +11,10 @@ final class PartitionWork {
   var progress = PartitionProgress()
   /// Whether its records follow one another.
   var continuity = PartitionContinuity()
+  /// Whether nobody could say what the group has committed: until somebody can, nothing is, so that a hole is found.
+  var isUnknown = false
+  /// The offset of the first record that was read.
+  var first: Int64?
   /// What the group was told last.
   var committed: Int64?
   /// How many records wait for their next attempt, or behind one of their account that does.
@@ -24,8 +28,14 @@ final class PartitionWork {
   /// Whether another member may have it by now.
   var isGone = false
   var isPaused = false
-  /// Whether it is about to be read from another offset: what comes until then does not count.
+  /// Whether it is about to be read from its first record on: what comes until then does not count.
   var isMoving = false
+  /// The offset of that record, once it is known.
+  var goal: Int64?
+  /// What was read last.
+  var recent = RecentRecords()
+  /// Whether the partition began anew, and this is what was under way before.
+  var isBegunAnew = false
   /// Whether it is paused because too much waits for its next attempt.
   var isStuck = false
   /// Whether what a former process left to be said is said. Before that nothing is begun.

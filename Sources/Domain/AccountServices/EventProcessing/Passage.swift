@@ -21,6 +21,8 @@ final class Passage {
   var isExecuting = false
   /// Whether it was given up here: whoever has its partition next does what is left.
   var isDropped = false
+  /// Whether it was settled before, by whomever.
+  var isSettled = false
   /// Whether it waits for its next attempt, or behind one of its account that does.
   var isParked = false
   /// Why the last attempt failed, while it waits for the next.
