@@ -60,8 +60,9 @@ import Testing
 
   @Test(
     arguments: [
-      ["kty": nil], ["kty": "EC"], ["kty": "rsa"], ["kty": "oct", "kid": nil], ["use": nil], ["use": "enc"],
-      ["alg": nil], ["alg": "RS512"], ["alg": "HS256"], ["alg": "none"], ["alg": "ES256", "n": nil, "kid": "a b"],
+      ["kty": nil], ["kty": "EC"], ["kty": "rsa"], ["kty": "oct", "kid": nil], ["use": "enc"], ["use": 5],
+      ["use": ""], ["alg": .null], ["alg": "RS512"], ["alg": "HS256"], ["alg": "none"],
+      ["alg": "ES256", "n": nil, "kid": "a b"],
     ] as [KeyValuePairs<String, JSONValue?>])
   func aKeyThatIsNotForTheseSignaturesIsPassedOver(change: KeyValuePairs<String, JSONValue?>) throws {
     let foreign = jwk(change)
@@ -70,6 +71,13 @@ import Testing
       #expect(keys.keyIDs.map(\.text) == ["good"] && keys.foreignCount == 1)
     }
     #expect { try read(["keys": [foreign]]) } throws: { ($0 as? AppleKeySetError)?.code == .noneUsable }
+  }
+
+  @Test(
+    arguments: [["use": nil], ["alg": nil], ["use": nil, "alg": nil]] as [KeyValuePairs<String, JSONValue?>])
+  func aKeyNeedNotSayWhatItIsFor(change: KeyValuePairs<String, JSONValue?>) throws {
+    let keys = try read(["keys": [jwk(change)]])
+    #expect(keys.keyIDs.map(\.text) == ["fh6Bs8C"] && keys.foreignCount == 0)
   }
 
   @Test func aKidThatNamedAKeyOfOursNamesNoOtherKind() throws {

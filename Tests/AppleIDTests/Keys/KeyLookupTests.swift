@@ -50,6 +50,20 @@ import Testing
     await rig.stop()
   }
 
+  @Test func aKeyThatIsPassedOverIsNotAbsent() async {
+    let rig = KeysRig()
+    let text = String(decoding: KeysRig.set("a"), as: UTF8.self)
+    let set = Array(text.replacing("[{", with: #"[{"kty":"EC","kid":"e"},{"#, maxReplacements: 1).utf8)
+    await rig.start(.success(set))
+    rig.pass(.seconds(60))
+    let lookup = await rig.ask("e")
+    await rig.settle(.success(set))
+    #expect(await lookup.value.summary == "unavailable")
+    #expect(await rig.lookUp("e").summary == "unavailable", "the last fetch was made for it")
+    #expect(rig.source.fetches == 2)
+    await rig.stop()
+  }
+
   @Test func forgetsAfterTheNextFetchWhatTheOneBeforeDidNotHave() async {
     let rig = KeysRig()
     await rig.start(.success(KeysRig.set("a")))

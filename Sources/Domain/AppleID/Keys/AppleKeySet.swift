@@ -175,19 +175,26 @@ package struct AppleKeySet: Sendable {
   }
 }
 
-/// The members of a JWK that we look at, as they were written; nil where one is missing or is no string.
+/// The members of a JWK that we look at, as they were written; nil where one is missing or is no string. A use or an
+/// algorithm that is no string is an empty one.
 private struct WrittenKey {
   var id, type, use, algorithm, modulus, exponent: String?
 
   /// Whether it is by its own words no key for RS256 signatures.
-  var isForeign: Bool { type != "RSA" || use != "sig" || algorithm != "RS256" }
+  /// Neither its use nor its algorithm has to be said (RFC 7517 §4.2, §4.4).
+  var isForeign: Bool { type != "RSA" || (use ?? "sig") != "sig" || (algorithm ?? "RS256") != "RS256" }
 
   static func readAll(from reader: inout JSONReader) throws(JSONError) -> [WrittenKey] {
     var keys: [WrittenKey] = []
     try reader.readArray { element throws(JSONError) in
       var key = WrittenKey()
       try element.readObject { name, value throws(JSONError) in
-        guard try value.kind == .string else { return }
+        guard try value.kind == .string else {
+          // Said, and not so that it can be understood.
+          if name == "use" { key.use = "" }
+          if name == "alg" { key.algorithm = "" }
+          return
+        }
         switch name {
         case "kid": key.id = try value.readString()
         case "kty": key.type = try value.readString()

@@ -129,7 +129,7 @@ package final class AppleKeys {
   private func ask(_ question: Question) {
     if current[question.id] != nil { return question.answer(.found(current)) }
     switch plan.step(for: question.id, at: alarm.now) {
-    case .absent: question.answer(.absent)
+    case .absent: question.answer(absence(of: question.id))
     case .wait where isRunning && questions.count < Self.maximumQuestions:
       questions.append(question)
       ring()
@@ -160,7 +160,9 @@ package final class AppleKeys {
       answer = try await source.fetch()
       if let date = answer.date { whenDated?(date) }
       try take(answer.body)
-      settle(asked, otherwise: .absent)
+      for question in asked {
+        question.answer(current[question.id] == nil ? absence(of: question.id) : .found(current))
+      }
     } catch {
       plan.failed(at: alarm.now, jitter: jitter())
       settle(asked + takeQuestions(), otherwise: .unavailable)
@@ -203,6 +205,10 @@ package final class AppleKeys {
       report("Apple's keys could not be written into the cache", error)
     }
   }
+
+  /// What is said of a key that the set does not have. One that was passed over is not absent: Apple has it, and what it
+  /// signed may be Apple's, though we cannot tell.
+  private func absence(of id: KeyID) -> KeyLookup { current.foreignIDs.contains(id) ? .unavailable : .absent }
 
   private func settle(_ questions: [Question], otherwise: KeyLookup) {
     for question in questions {
