@@ -5,6 +5,8 @@ import AppleSimulator
 import Cryptography
 import EventLoop
 import HTTPClient
+import Synchronization
+import Telemetry
 import TestSupport
 import Testing
 
@@ -187,6 +189,35 @@ import Testing
       #expect(-41 ... -39 ~= age)
       #expect(rig.lines.lines.count { $0.contains("our clock and Apple's lie apart") } == 1)
     }
+  }
+
+  @Test func anOldSignatureDoesNotSayThatTheClocksAgree() throws {
+    final class Time: Sendable {
+      let now = Mutex(MonotonicTime.now)
+    }
+    let (lines, registry, time, wall) = (CapturedLog(), MetricsRegistry(), Time(), IngressRig.now)
+    let watch = ClockWatch(tolerance: .seconds(60), registry: registry, logger: lines.logger()) {
+      time.now.withLock { $0 }
+    }
+    func count(_ words: String) -> Int { lines.lines.count { $0.contains(words) } }
+    func hasAge(_ age: Int) -> Bool {
+      String(decoding: registry.render(), as: UTF8.self).contains("\nsiwa_ingress_notification_age_seconds \(age)\n")
+    }
+    watch.compare(withSignatureOf: wall + .seconds(40), at: wall)
+    for age in [7200, 1] { watch.compare(withSignatureOf: wall + .seconds(-age), at: wall) }
+    #expect(count("lie apart") == 1 && count("agree again") == 0 && hasAge(-40))
+    watch.compare(withAnswerOf: wall + .seconds(2), at: wall)
+    #expect(count("agree again") == 1)
+    watch.compare(withSignatureOf: wall + .seconds(-7), at: wall)
+    #expect(hasAge(7))
+
+    watch.compare(withSignatureOf: wall + .seconds(50), at: wall)
+    time.now.withLock { $0 = $0 + .seconds(599) }
+    watch.compare(withSignatureOf: wall, at: wall)
+    #expect(count("lie apart") == 2 && count("agree again") == 1 && hasAge(-50))
+    time.now.withLock { $0 = $0 + .seconds(1) }
+    watch.compare(withSignatureOf: wall, at: wall)
+    #expect(count("agree again") == 2 && hasAge(0))
   }
 
   @Test func aNotificationThatWasLongOnItsWayIsNoClock() async throws {

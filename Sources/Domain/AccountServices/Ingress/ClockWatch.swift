@@ -6,28 +6,38 @@ package import Telemetry
 ///
 /// Apple's clock is seen in two places: the field `Date` of what the keys endpoint answers, at each fetch; and when a
 /// notification says that it was signed, which is signed too, but which lies as far back as the notification was on its
-/// way. So only the first shows a clock of ours that is ahead.
+/// way. So only the first shows a clock of ours that is ahead, and only the first says that all is well again: a
+/// signature that is not ahead of our clock proves nothing, whoever sends it.
 @Loop
 package final class ClockWatch {
   /// Below that, what lies between is the way of an answer and its whole seconds.
   private static let leastDifference = Duration.seconds(5)
+  /// How long a signature that was ahead of our clock counts.
+  static let memory = Duration.seconds(600)
 
   private let limit: Duration
   private let difference: Gauge
   private let age: Gauge
   private let logger: Logger
-  private var isApart = (byAnswers: false, bySignatures: false)
+  private let loopTime: @Sendable () -> MonotonicTime
+  private var isApart = false
+  private var isApartByAnswers = false
+  /// The lowest age of a signature, and when it was seen.
+  private var youngest: (age: Duration, seen: MonotonicTime)?
 
   /// A watch that speaks up at half of `tolerance`: how far the clocks may lie apart before what Apple sends is diverted.
-  package init(tolerance: Duration, registry: MetricsRegistry, logger: Logger) {
-    (limit, self.logger) = (max(tolerance / 2, Self.leastDifference), logger)
+  package init(
+    tolerance: Duration, registry: MetricsRegistry, logger: Logger,
+    loopTime: @escaping @Sendable () -> MonotonicTime
+  ) {
+    (limit, self.logger, self.loopTime) = (max(tolerance / 2, Self.leastDifference), logger, loopTime)
     difference = registry.gauge(
       "siwa_apple_clock_difference_seconds",
       "Our clock minus Apple's, as Apple's last answer about its keys said; NaN before the first. Alarm beyond 30 either way."
     )
     age = registry.gauge(
       "siwa_ingress_notification_age_seconds",
-      "Our clock minus the time at which Apple signed the last notification; NaN before the first. Below 0 ours is behind."
+      "Our clock minus the time at which Apple signed a notification, the lowest of ten minutes; NaN before the first. Below 0 ours is behind."
     )
     difference.set(.nan)
     age.set(.nan)
@@ -37,19 +47,24 @@ package final class ClockWatch {
   package func compare(withAnswerOf date: Timestamp, at now: Timestamp) {
     let apart = now - date
     difference.set(apart / .seconds(1))
-    note(apart, isApart: apart.magnitude > limit, &isApart.byAnswers)
+    isApartByAnswers = apart.magnitude > limit
+    if !isApartByAnswers { youngest = nil }
+    note(apart)
   }
 
-  /// Takes when Apple signed a notification that came at `now`.
+  /// Takes when Apple signed a notification that came at `now`, and that was not accepted before.
   package func compare(withSignatureOf issue: Timestamp, at now: Timestamp) {
-    let apart = now - issue
+    let (apart, time) = (now - issue, loopTime())
+    if let youngest, youngest.age <= apart, time - youngest.seen < Self.memory { return }
+    youngest = (apart, time)
     age.set(apart / .seconds(1))
-    note(apart, isApart: apart < .zero - limit, &isApart.bySignatures)
+    note(apart)
   }
 
-  private func note(_ apart: Duration, isApart: Bool, _ wasApart: inout Bool) {
+  private func note(_ apart: Duration) {
+    let wasApart = isApart
+    isApart = isApartByAnswers || youngest.map { $0.age < .zero - limit } ?? false
     guard isApart != wasApart else { return }
-    wasApart = isApart
     let metadata: LogMetadata = ["clock.difference": .seconds(apart)]
     if isApart {
       logger.warning(

@@ -99,7 +99,8 @@ package final class NotificationEndpoint {
   /// send again. So is the key that it was signed with, before them.
   private func publish(_ notification: VerifiedNotification) async -> Answer {
     let start = MonotonicTime.now
-    clock.compare(withSignatureOf: notification.issuedAt, at: now())
+    let arrival = now()
+    var isNew = false
     do throws(EventLogError) {
       try await signingKeys.ensure(notification.signingKey) { record throws(EventLogError) in
         _ = try await publisher.publish(record, as: nil)
@@ -113,12 +114,16 @@ package final class NotificationEndpoint {
       let record = EventRecord(event, jws: notification.jws)
       do throws(EventLogError) {
         let (own, other) = marks(of: event, in: notification)
-        note(try await publisher.publish(record, as: own, or: other), of: event, record)
+        let acceptance = try await publisher.publish(record, as: own, or: other)
+        isNew = isNew || acceptance != .repeated
+        note(acceptance, of: event, record)
       } catch {
         noteFailed(event, record, error)
         return .later(error.outcome == .uncertain ? .logUncertain : .logUnavailable)
       }
     }
+    // Whatever was accepted before says nothing about the clock any more: anybody who has it may send it again.
+    if isNew { clock.compare(withSignatureOf: notification.issuedAt, at: arrival) }
     metrics.publication.observe(.now - start)
     return .accepted
   }
