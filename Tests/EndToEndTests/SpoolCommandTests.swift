@@ -141,6 +141,33 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(3)))
+  func whatKafkaRefusesForItselfHindersNoOtherUser() async throws {
+    let cluster = try EmbeddedCluster.withTopics()
+    let brokers = cluster.bootstrapServers
+    let spool = try await filled()
+    for (person, size) in [("bob", 5000), ("bob", 10), ("eve", 10)] {
+      _ = try await spool.insert(
+        EventRecord(
+          topic: .accountEvents, key: Array("A1B2C3D4E5/\(person)".utf8),
+          value: Array(repeating: UInt8(ascii: "v"), count: size), headers: []))
+    }
+    await spool.close()
+    func release(_ more: [String: String]) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+      let settings = ["SIWA_CONFIG": "/dev/null", "SIWA_KAFKA_BOOTSTRAP_SERVERS": brokers, "USER": "eve"]
+      return try await siwa(
+        ["release", "--directory", directory, "--all"], settings.merging(more) { $1 })
+    }
+    let first = try await release(["SIWA_KAFKA_MESSAGE_MAX_BYTES": "2000"])
+    #expect(first.end == .exit(1) && first.output == "released  1\nreleased  2\nreleased  3\nreleased  6\n")
+    let lines = first.errors.split(separator: "\n")
+    #expect(lines.first?.hasPrefix("siwa: record 4 stays: Kafka refuses it: recordTooLarge: ") == true, "\(first)")
+    #expect(lines.dropFirst() == ["siwa: record 5 stays: record 4 is of the same user and comes first"])
+    let second = try await release([:])
+    #expect(second.end == .exit(0) && second.output == "released  4\nreleased  5\n", "\(second)")
+    _ = consume cluster
+  }
+
+  @Test(.timeLimit(.minutes(3)))
   func saysWhyItShowsNothing() async throws {
     let missing = try await siwa(["--directory", directory])
     #expect(missing.end == .exit(1) && missing.output == "")

@@ -12,11 +12,12 @@ struct SpoolRelease: Command {
     For a spool that no ingress serves any more: of a host that was given up, or one that was recovered from a damaged
     file. An ingress publishes its own spool by itself. Oldest first; each record is taken out once all in-sync replicas
     have it, so one that is published when this is killed is published twice. A record of a user who has an earlier one
-    waiting is not released without it. What cannot be read stays. Who did it stands in the file decisions.jsonl in the
-    spool's directory.
+    waiting is not released without it. What cannot be read stays, and so does what Kafka refuses for itself (too large,
+    say), with the later records of its user; the others are published. Who did it stands in the file decisions.jsonl in
+    the spool's directory.
 
-    Exit codes: 0 published, 1 no such record waits, one cannot be read, its order would not hold, or the ingress has the
-    spool, 2 the command line or the configuration makes no sense, 3 the cluster cannot be asked.
+    Exit codes: 0 published, 1 no such record waits, one cannot be read or is refused, its order would not hold, or the
+    ingress has the spool, 2 the command line or the configuration makes no sense, 3 the cluster cannot be asked.
 
     """
   static let examples = [
@@ -49,7 +50,9 @@ struct SpoolRelease: Command {
         let producer = try Producer(configuration, deadline: Self.patience, log: log)
         let result: Result<ExitCode, KafkaError>
         do throws(KafkaError) {
-          result = .success(try await release(chosen, of: spool, with: producer, &damage))
+          let wanted = Set(chosen)
+          let places = all.filter { wanted.contains($0.sequence) }
+          result = .success(try await release(places, of: spool, with: producer, &damage))
         } catch {
           result = .failure(error)
         }
@@ -63,10 +66,16 @@ struct SpoolRelease: Command {
 
   @Loop
   private func release(
-    _ chosen: [Int64], of spool: StoppedSpool, with producer: Producer, _ damage: inout SpoolError?
+    _ chosen: [StoppedSpool.Place], of spool: StoppedSpool, with producer: Producer, _ damage: inout SpoolError?
   ) async throws(KafkaError) -> ExitCode {
     var exit = ExitCode.success
-    for sequence in chosen {
+    var refused: [Int: Int64] = [:]
+    for place in chosen {
+      let sequence = place.sequence
+      if let earlier = refused[place.account] {
+        Terminal.complain("siwa: record \(sequence) stays: record \(earlier) is of the same user and comes first")
+        continue
+      }
       let record: SpooledRecord?
       do throws(SpoolError) { record = try await spool.record(sequence) } catch {
         damage = error
@@ -77,7 +86,16 @@ struct SpoolRelease: Command {
         exit = .failure
         continue
       }
-      try await spool.publish(record, with: producer)
+      do throws(KafkaError) {
+        try await spool.publish(record, with: producer)
+      } catch {
+        // What is wrong with this one alone keeps no other user's records here.
+        guard error.consequence == .permanent else { throw error }
+        Terminal.complain("siwa: record \(sequence) stays: Kafka refuses it: \(error)")
+        refused[place.account] = sequence
+        exit = .failure
+        continue
+      }
       do throws(SpoolError) {
         try await spool.settle(sequence, record, .released, by: person, at: .now)
       } catch {

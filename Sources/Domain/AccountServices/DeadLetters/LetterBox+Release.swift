@@ -24,7 +24,7 @@ extension LetterBox {
   }
 
   /// Publishes quarantined events as the ingress would have, in the order in which they stand, and notes that of each;
-  /// returns after the last one. What cannot be published is left. Without a decision nothing is written: it says what
+  /// returns after the last one. What cannot be published, or what Kafka refuses for itself, is left. Without a decision nothing is written: it says what
   /// would be done.
   ///
   /// The note comes second, once the event is acknowledged. Where this ends between the two, the next release publishes
@@ -51,7 +51,11 @@ extension LetterBox {
           let results = await producer.send(publishable.map(\.record))
           let published = zip(publishable, results).filter { if case .success = $0.1 { true } else { false } }
           try await note(published.map { $0.0.letter }, in: &letters, decision, with: producer, each: done)
-          for result in results { _ = try result.get() }
+          for (attempt, result) in zip(publishable, results) {
+            guard case .failure(let error) = result else { continue }
+            guard error.consequence == .permanent else { throw error }
+            done(attempt.letter, .left("\(attempt.letter.place) stays: Kafka refuses it: \(error)"))
+          }
         } else {
           for (letter, _) in publishable { done(letter, .done) }
         }

@@ -13,7 +13,8 @@ package final class StoppedSpool {
   package struct Place: Sendable {
     /// Its number.
     package let sequence: Int64
-    fileprivate let account: Int
+    /// Its account, by a number that tells it from others.
+    package let account: Int
   }
 
   /// What is decided of a record.
