@@ -144,7 +144,9 @@ import Testing
   @Test(.timeLimit(.minutes(2)))
   func aLogWithoutItsDatabaseFollowsIt() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
-    for name in ["damaged-2025-12-01T00-00-00.000Z", "damaged-2025-12-02T00-00-00.000Z"] {
+    // The clock was wrong by years when one was set aside; another one never had a log.
+    let (later, earlier) = ("damaged-2039-12-01T00-00-00.000Z", "damaged-2025-12-02T00-00-00.000Z")
+    for name in [later, earlier + ".part"] {
       #expect(unsafe mkdir("\(rig.directory)/\(name)", 0o700) == 0)
       _ = rig.files.write("spool/\(name)/spool.sqlite", "a database")
     }
@@ -155,12 +157,22 @@ import Testing
         _ = try await spool.insert(SpoolRig.record(1))
         #expect(rig.metric("siwa_spool_set_aside") == "\(places)")
       }
-      let newest = try #require(setAside.max())
-      #expect(size(of: newest + "/spool.sqlite-wal") == log.utf8.count)
       #expect(unsafe unlink(rig.directory + "/spool.sqlite") == 0)
     }
-    #expect(size(of: "damaged-2025-12-01T00-00-00.000Z/spool.sqlite-wal") == -1)
-    #expect(size(of: "damaged-2025-12-02T00-00-00.000Z/spool.sqlite-wal") == 7)
+    #expect(setAside.allSatisfy { !$0.hasSuffix(".part") })
+    #expect(size(of: later + "/spool.sqlite-wal") == -1)
+    #expect(size(of: earlier + "/spool.sqlite-wal") == 7)
+    let third = try #require(setAside.first { ![later, earlier].contains($0) })
+    #expect(size(of: third + "/spool.sqlite-wal") == 31 && size(of: third + "/spool.sqlite") == -1)
+  }
+
+  /// The process was killed before it had moved anything.
+  @Test(.timeLimit(.minutes(2)))
+  func anEmptyPlaceForADamagedFileIsRemoved() async throws {
+    try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
+    #expect(unsafe mkdir("\(rig.directory)/damaged-2025-12-02T00-00-00.000Z.part", 0o700) == 0)
+    try await rig.open { #expect($0.depth == 1) }
+    #expect(setAside.isEmpty)
   }
 
   @Test(.timeLimit(.minutes(2)))

@@ -6,30 +6,43 @@ import Glibc
 /// its place: nothing in it is given up, and what is accepted meanwhile has somewhere to go.
 enum DamagedSpool {
   private static let prefix = "damaged-"
+  /// How the name of a directory ends as long as not all is in it.
+  private static let unfinished = ".part"
 
   /// Sets aside the database in the spool at `path`, which nobody has open, and says where it is from then on. Whatever is
   /// killed and whenever, database and log end up together: `finish` does what is left.
   static func setAside(from path: String, at now: Timestamp) throws(SpoolError) -> String {
     let time = String(now.description.map { $0 == ":" ? "-" : $0 })
-    let place = "\(path)/\(prefix)\(time)"
+    let place = "\(path)/\(prefix)\(time)\(unfinished)"
     guard unsafe mkdir(place, 0o700) == 0 else { throw failure(place, path) }
     try SpoolDirectory.sync(path, path)
     // The database first: beside a database that is not its own, SQLite would throw the log away or take it for its own.
     try move("", from: path, to: place)
-    try moveLog(from: path, to: place)
-    return place
+    return try finish(place, path)
   }
 
-  /// Finishes what a run before this one began: a log without its database belongs to what was set aside last.
+  /// Finishes what a run before this one began. Which log belongs to which database is said by a name: clocks go wrong.
   static func finish(in path: String, at now: Timestamp) throws(SpoolError) {
     let database = "\(path)/\(SpoolDirectory.database)"
-    guard unsafe access(database, F_OK) != 0, try SpoolDirectory.size(of: database + "-wal", path) > 0 else { return }
-    let last = try all(in: path).max()
-    if let last, unsafe access("\(last)/\(SpoolDirectory.database)-wal", F_OK) != 0 {
-      return try moveLog(from: path, to: last)
+    for place in try all(in: path) where place.hasSuffix(unfinished) {
+      if unsafe access("\(place)/\(SpoolDirectory.database)", F_OK) == 0 {
+        _ = try finish(place, path)
+      } else if unsafe rmdir(place) != 0 {
+        throw failure(place, path)
+      }
     }
+    guard unsafe access(database, F_OK) != 0, try SpoolDirectory.size(of: database + "-wal", path) > 0 else { return }
     // Somebody took the database away, and left its log.
     _ = try setAside(from: path, at: now)
+  }
+
+  /// Moves the log to its database, and gives the directory its name.
+  private static func finish(_ place: String, _ path: String) throws(SpoolError) -> String {
+    let finished = String(place.dropLast(unfinished.count))
+    try moveLog(from: path, to: place)
+    guard unsafe rename(place, finished) == 0 else { throw failure(place, path) }
+    try SpoolDirectory.sync(path, path)
+    return finished
   }
 
   /// Where those are that were set aside and that nobody has taken away.
@@ -59,6 +72,7 @@ enum DamagedSpool {
   }
 
   private static func failure(_ name: String, _ path: String) -> SpoolError {
-    SpoolError(.failed, path, "\(name): \(SystemError.current)")
+    let cause = SystemError.current
+    return SpoolError([ENOSPC, EDQUOT].contains(cause.code) ? .full : .failed, path, "\(name): \(cause)")
   }
 }
