@@ -13,6 +13,10 @@ import Telemetry
 ///     durable-writer store DIRECTORY FIRST   settled N         for the last event of each batch, from FIRST on
 ///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
 ///     durable-writer start DIRECTORY 0       what becomes of it where there is no room at the start
+///     durable-writer nameless DIRECTORY 0    the same where there is no room for the names of files
+///     durable-writer damaged DIRECTORY 0     the same with a file whose damage shows once there is room
+///     durable-writer unreadable DIRECTORY 0  the same with one that cannot be read at all
+///     durable-writer later DIRECTORY 0       the same with one of a later version's, for a while
 ///     durable-writer full DIRECTORY 0        refused CODE, emptied N, inserted again; for a disk of a few megabytes
 @main
 struct DurableWriter {
@@ -26,6 +30,10 @@ struct DurableWriter {
     case "store": exit(Loop.run { await settle(words[2], first...) })
     case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
     case "start": exit(Loop.run { await startWithoutRoom(words[2]) })
+    case "nameless": exit(Loop.run { await FullDisk(directory: words[2]).start(.names) })
+    case "damaged": exit(Loop.run { await FullDisk(directory: words[2]).start(.roomThenDamage) })
+    case "unreadable": exit(Loop.run { await FullDisk(directory: words[2]).start(.roomAndSchema) })
+    case "later": exit(Loop.run { await FullDisk(directory: words[2]).start(.roomThenVersion) })
     case "full": exit(Loop.run { await useUp(words[2]) })
     default: exit(2)
     }
@@ -169,7 +177,7 @@ struct DurableWriter {
     }
   }
 
-  private static func record(_ number: Int, size: Int) -> EventRecord {
+  static func record(_ number: Int, size: Int) -> EventRecord {
     EventRecord(
       topic: .accountEvents, key: Array("lane/\(number % 8)".utf8),
       value: Array(repeating: UInt8(ascii: "v"), count: size),
@@ -229,12 +237,12 @@ struct DurableWriter {
     }
   }
 
-  private static func say(_ line: String) {
+  static func say(_ line: String) {
     let bytes = Array("\(line)\n".utf8)
     if unsafe Glibc.write(STDOUT_FILENO, bytes, bytes.count) != bytes.count { _exit(1) }
   }
 
-  private static func complain(_ line: String) -> Never {
+  static func complain(_ line: String) -> Never {
     let bytes = Array("\(line)\n".utf8)
     _ = unsafe Glibc.write(STDERR_FILENO, bytes, bytes.count)
     _exit(1)

@@ -23,7 +23,10 @@ struct DatabaseFile {
       close(descriptor)
       return try syncDirectory()
     }
-    guard errno == EEXIST else { throw SQLiteError(.cantOpen, detail: "\(path): \(SystemError.current)") }
+    let cause = SystemError.current
+    guard cause.code == EEXIST else {
+      throw SQLiteError([ENOSPC, EDQUOT].contains(cause.code) ? .full : .cantOpen, detail: "\(path): \(cause)")
+    }
     var status = stat()
     guard unsafe stat(path, &status) == 0 else {
       throw SQLiteError(.cantOpen, detail: "\(path): \(SystemError.current)")

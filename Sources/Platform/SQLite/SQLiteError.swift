@@ -58,7 +58,7 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
     let isFull = unsafe connection.map { unsafe [EDQUOT, EFBIG, ENOSPC].contains(sqlite3_system_errno($0)) } ?? false
     let code = Code(result)
     self.init(
-      code == .ioError && isFull ? .full : code, extendedCode: result,
+      [.ioError, .cantOpen].contains(code) && isFull ? .full : code, extendedCode: result,
       detail: code == .statementTimeout
         ? "the statement ran for too long" : unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)")
   }

@@ -81,6 +81,57 @@ import Testing
       ], "\(outcome)")
   }
 
+  /// The disk has no room for another file, is full with a damaged file on it, or with one that nobody can read.
+  @Test(
+    .timeLimit(.minutes(3)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() },
+    arguments: [
+      (
+        "nameless",
+        ["waits with 3 of 3 accounts, set aside 0", "open again with 3, set aside 0", "holds [1, 2, 3, 4]"]
+      ),
+      ("damaged", ["waits with 3 of 3 accounts, set aside 0", "open again with 0, set aside 1", "holds [4]"]),
+      (
+        "later",
+        [
+          "waits with 3 of 3 accounts, set aside 0", "cannot be opened: newerVersion", "open again with 3, set aside 0",
+          "holds [1, 2, 3, 4]",
+        ]
+      ),
+      ("unreadable", ["waits with 0 of 0 accounts, set aside 1", "open again with 0, set aside 1", "holds [1]"]),
+    ])
+  func whatIsWrongBesidesIsNoReasonNotToStart(fault: String, lines: [Substring]) async throws {
+    let writer = RunningProgram.path(of: "durable-writer")
+    let outcome = try await RunningProgram.finish(
+      path: "/usr/bin/unshare",
+      Self.namespace
+        + [
+          "mount -t tmpfs -o size=24m,nr_inodes=100 tmpfs $0 && exec $1 \(fault) $0/spool 0", rig.files.path, writer,
+        ])
+    #expect(outcome.end == .exit(0), "\(outcome)")
+    #expect(outcome.output.split(separator: "\n") == lines, "\(outcome)")
+    #expect(outcome.errors.contains("the spool's file cannot be opened") == (fault == "later"), "\(outcome)")
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func nobodyWaitsForWhatWasSetAsideLater() async throws {
+    try await rig.open { spool in
+      _ = try await spool.insert(SpoolRig.record(1))
+      let publisher = try await EventPublisher(
+        log: MemoryLog(), spool: spool,
+        accepted: AcceptedEvents(
+          in: rig.files.path, number: 1000, time: .seconds(3600), now: { .now }, logger: rig.log.logger()),
+        patience: .seconds(600), deadline: .seconds(600), metrics: PublicationMetrics(rig.registry),
+        logger: rig.log.logger())
+      #expect(try await publisher.publish(SpoolRig.record(2), as: nil) == .spooled)
+      spool.whenSetAside?(try await spool.heldKeys())
+      guard case .published = try await publisher.publish(SpoolRig.record(3), as: nil) else {
+        Issue.record("it waits for what is not there")
+        return
+      }
+      await publisher.close(by: .now)
+    }
+  }
+
   @Test(.timeLimit(.minutes(2)))
   func aDiskThatRefusesTakesOverNothingUntilItTakesRecordsAgain() async throws {
     try await rig.open { spool in

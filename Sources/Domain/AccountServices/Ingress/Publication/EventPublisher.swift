@@ -67,6 +67,9 @@ package final class EventPublisher {
     (self.patience, self.deadline) = (patience, max(patience, deadline))
     (self.metrics, self.logger) = (metrics, logger)
     for held in try await spool.heldKeys() { lanes.hold(held.count, of: AccountLanes.name(of: held.key)) }
+    spool.whenSetAside = { [weak self] held in
+      for held in held { self?.lanes.hold(-held.count, of: AccountLanes.name(of: held.key)) }
+    }
     alarm.onPass { [weak self] in self?.expireAttempts() }
   }
 
@@ -243,6 +246,7 @@ package final class EventPublisher {
 extension EventPublisher {
   /// Asks whether records can be accepted now.
   func check() async -> Readiness.State {
+    if let failure = spool.failureToOpen { return .notReady(cause: "\(failure)") }
     do throws(EventLogError) {
       try await log.check()
       return .ready

@@ -23,6 +23,8 @@ package final class Spool {
   package var takesRecords: Bool { refusal == nil && content.bytes + pledged + (64 << 10) <= limit }
   /// Why the disk takes no records; nil where it took the last one.
   package private(set) var refusal: SpoolError?
+  /// Why its file, which could not be opened at the start, cannot be opened now though the disk has room; nil otherwise.
+  package var failureToOpen: SpoolError? { isOpen || refusal?.code == .full ? nil : refusal }
   /// How many damaged files were set aside and are still there.
   package private(set) var setAside = 0
   /// The last number that was given to a record; 0 before the first one.
@@ -50,6 +52,8 @@ package final class Spool {
   private let pause = Deadline()
   private var isFailing = false
   private var isUnreadable = false
+  /// Told how many records of each account were set aside after the start: it holds them no more.
+  var whenSetAside: (@Loop ([(key: [UInt8], count: Int)]) -> Void)?
   /// Whether the file is open. If not, the disk was full when it was to be opened.
   private var isOpen = true
   /// What the file holds of each account, as long as it is not open.
@@ -76,11 +80,7 @@ package final class Spool {
   }
 
   private func begin(_ opening: SpoolKeeper.Opening) async {
-    if let (place, cause) = opening.setAside {
-      logger.error(
-        "the spool's file is damaged: it was set aside with all that it holds, and another one takes its place",
-        ["spool.directory": .string(directory), "spool.setAside": .string(place), "cause": .describing(cause)])
-    }
+    saySetAside(opening)
     if let refusal = opening.refusal {
       (isOpen, held) = (false, opening.held)
       metrics.failures[.full].increment()
@@ -94,6 +94,13 @@ package final class Spool {
     }
     await countSetAside()
     startWorking(afterPause: true)
+  }
+
+  private func saySetAside(_ opening: SpoolKeeper.Opening) {
+    guard let (place, cause) = opening.setAside else { return }
+    logger.error(
+      "the spool's file is damaged: it was set aside with all that it holds, and another one takes its place",
+      ["spool.directory": .string(directory), "spool.setAside": .string(place), "cause": .describing(cause)])
   }
 
   private init(
@@ -122,7 +129,7 @@ package final class Spool {
     let outcome: Result<Int64, SpoolError> = await withCheckedContinuation { waiter in
       if isClosed { return waiter.resume(returning: .failure(SpoolError(.closed, directory, "it was closed"))) }
       if !isOpen, let refusal {
-        metrics.failures[.full].increment()
+        metrics.failures[refusal.code == .full ? .full : .write].increment()
         return waiter.resume(returning: .failure(refusal))
       }
       guard content.bytes + pledged + size <= limit else {
@@ -210,23 +217,41 @@ package final class Spool {
   /// Asks a disk that took no record whether it would take one, or open the file, by now.
   private func probeDisk() async {
     guard !isClosed, refusal != nil else { return }
+    guard isOpen else { return await reopen() }
     do throws(SpoolError) {
-      if isOpen {
-        try await keeper.run { file throws(SpoolError) in try file.probe() }.get()
-        // Unless a record was refused meanwhile.
-        note(refusal: nil)
-      } else {
-        content = try await keeper.reopen()
-        (isOpen, held, lastSequence) = (true, [], max(lastSequence, content.lastSequence))
-        note(refusal: nil)
-        logger.notice(
-          "the disk has room again: the spool is open",
-          ["spool.directory": .string(directory), "spool.records": .integer(content.records)])
-        startWorking(afterPause: true)
-      }
+      try await keeper.run { file throws(SpoolError) in try file.probe() }.get()
+      // Unless a record was refused meanwhile.
+      note(refusal: nil)
     } catch {
       note(refusal: error)
     }
+  }
+
+  /// Tries to open the file that could not be opened at the start.
+  private func reopen() async {
+    let opening = await keeper.reopen(at: now())
+    if opening.setAside != nil {
+      saySetAside(opening)
+      content = opening.content
+      whenSetAside?(held)
+      held = []
+      await countSetAside()
+    }
+    if let failure = opening.refusal {
+      if failure.code != refusal?.code, !isClosed {
+        logger.error(
+          "the spool's file cannot be opened: the spool takes nothing and publishes nothing",
+          ["spool.directory": .string(directory), "cause": .describing(failure)])
+      }
+      return note(refusal: failure)
+    }
+    content = opening.content
+    (isOpen, held, lastSequence) = (true, [], max(lastSequence, content.lastSequence))
+    note(refusal: nil)
+    logger.notice(
+      "the disk has room again: the spool is open",
+      ["spool.directory": .string(directory), "spool.records": .integer(content.records)])
+    startWorking(afterPause: true)
   }
 
   /// Notes whether the disk takes records, and looks again while it does not.

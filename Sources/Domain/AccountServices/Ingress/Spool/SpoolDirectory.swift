@@ -44,6 +44,16 @@ struct SpoolDirectory: ~Copyable {
     return 0
   }
 
+  /// Whether the disk takes not even the name of another file.
+  static func takesNoFile(_ path: String) -> Bool {
+    let name = "\(path)/room"
+    let file = unsafe open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { return [ENOSPC, EDQUOT].contains(errno) }
+    close(file)
+    unsafe unlink(name)
+    return false
+  }
+
   /// Makes the names in a directory survive a power failure.
   static func sync(_ parent: String, _ path: String) throws(SpoolError) {
     let directory = unsafe open(parent, O_RDONLY | O_CLOEXEC | O_DIRECTORY)

@@ -58,11 +58,11 @@ final class SpoolFile {
     }
     let database: Database
     do throws(SpoolError) {
-      database = try SpoolSchema.open(directory)
+      database = try Self.openDatabase(directory)
     } catch {
       guard error.code == .full else { throw error }
       reserve.giveUp()
-      database = try SpoolSchema.open(directory)
+      database = try Self.openDatabase(directory)
       reserve.take()
     }
     self.reserve = reserve
@@ -87,6 +87,15 @@ final class SpoolFile {
       )
     }
     content = try SpoolError.translating(directory) { () throws(SQLiteError) in try SpoolSchema.content(of: database) }
+  }
+
+  /// Opens the database. Throws `.full` too where the disk has no room for the names of its log and its shared memory:
+  /// SQLite then opens them as if they had to be there, and says only that they are not.
+  private static func openDatabase(_ directory: String) throws(SpoolError) -> Database {
+    do throws(SpoolError) { return try SpoolSchema.open(directory) } catch {
+      guard error.code == .unusableDirectory, SpoolDirectory.takesNoFile(directory) else { throw error }
+      throw SpoolError(.full, directory, "the disk has no room for another file: \(error.detail)")
+    }
   }
 
   /// Makes the changes durable, all of them or none.

@@ -18,7 +18,7 @@ final class SpoolKeeper: Sendable {
   struct Opening: Sendable {
     /// What the file holds.
     var content: SpoolFile.Content
-    /// Why it is not open: the disk is full. Nil where it is.
+    /// Why it is not open. Nil where it is.
     var refusal: SpoolError?
     /// What it holds of each account, where it is not open.
     var held: [(key: [UInt8], count: Int)] = []
@@ -32,7 +32,6 @@ final class SpoolKeeper: Sendable {
     try await run { [self] () throws(SpoolError) in
       try lock.withLock { lock throws(SpoolError) in lock = try SpoolDirectory(taking: directory) }
       do throws(SpoolError) {
-        try DamagedSpool.finish(in: directory, at: now)
         return try openFile(at: now)
       } catch {
         lock.withLock { $0 = nil }
@@ -50,11 +49,13 @@ final class SpoolKeeper: Sendable {
     }
   }
 
-  /// Tries once more to open the file.
-  func reopen() async throws(SpoolError) -> SpoolFile.Content {
-    try await run { [self] () throws(SpoolError) in
-      guard lock.withLock({ $0 != nil }) else { throw SpoolError(.closed, directory, "it was closed") }
-      return try openDatabase()
+  /// Tries once more to open the file. One that turns out damaged is set aside as at the start.
+  func reopen(at now: Timestamp) async -> Opening {
+    await thread.run { [self] in
+      guard lock.withLock({ $0 != nil }) else {
+        return Opening(content: SpoolFile.Content(), refusal: SpoolError(.closed, directory, "it was closed"))
+      }
+      return tryToOpen(at: now)
     }
   }
 
@@ -63,26 +64,45 @@ final class SpoolKeeper: Sendable {
     try await run { [directory] () throws(SpoolError) in try DamagedSpool.all(in: directory).count }
   }
 
+  /// Opens the file. Where the disk is full, says what it holds instead.
   private func openFile(at now: Timestamp) throws(SpoolError) -> Opening {
-    var setAside: (place: String, cause: SpoolError)?
+    var opening = tryToOpen(at: now)
+    guard let refusal = opening.refusal else { return opening }
+    guard refusal.code == .full else { throw refusal }
     do throws(SpoolError) {
-      do throws(SpoolError) {
-        return Opening(content: try openDatabase())
-      } catch {
-        guard error.code == .damaged else { throw error }
-        setAside = (try DamagedSpool.setAside(from: directory, at: now), error)
-        return Opening(content: try openDatabase(), setAside: setAside)
+      guard let database = try SpoolSchema.lookWithoutRoom(into: directory) else { return opening }
+      (opening.content, opening.held) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+        (try SpoolSchema.content(of: database), try SpoolSchema.heldKeys(of: database))
       }
     } catch {
-      guard error.code == .full else { throw error }
-      var opening = Opening(content: SpoolFile.Content(), refusal: error, setAside: setAside)
-      guard let database = try SpoolSchema.lookWithoutRoom(into: directory) else { return opening }
-      try SpoolError.translating(directory) { () throws(SQLiteError) in
-        opening.content = try SpoolSchema.content(of: database)
-        opening.held = try SpoolSchema.heldKeys(of: database)
+      // Full and damaged: to set it aside needs a name and no more.
+      guard error.code == .damaged else { throw error }
+      do throws(SpoolError) {
+        opening.setAside = (try DamagedSpool.setAside(from: directory, at: now), error)
+      } catch {
+        // Not even that: once there is room, opening it finds the damage again.
+        guard error.code == .full else { throw error }
       }
-      return opening
     }
+    return opening
+  }
+
+  /// Opens the file, or another one in the place of a damaged one. What it came to before it failed is said too.
+  private func tryToOpen(at now: Timestamp) -> Opening {
+    var opening = Opening(content: SpoolFile.Content())
+    do throws(SpoolError) {
+      try DamagedSpool.finish(in: directory, at: now)
+      do throws(SpoolError) {
+        opening.content = try openDatabase()
+      } catch {
+        guard error.code == .damaged else { throw error }
+        opening.setAside = (try DamagedSpool.setAside(from: directory, at: now), error)
+        opening.content = try openDatabase()
+      }
+    } catch {
+      opening.refusal = error
+    }
+    return opening
   }
 
   private func openDatabase() throws(SpoolError) -> SpoolFile.Content {
