@@ -66,11 +66,15 @@ import Testing
     let lines = first.output.split(separator: "\n")
     try #require(lines.count == 2)
     let id = try #require(lines[0].split(separator: " ").last.map(String.init))
-    #expect(id.hasPrefix("operator-") && id.utf8.count == 31)
+    #expect(id.hasPrefix("operator-") && id.utf8.count == 43)
     #expect(lines[1].hasPrefix("asked for  apple.account-events.v1/"))
     // As somebody would who does not know whether it was.
     let again = try await run(words + ["--id", id], input: "ada\n", servers: cluster.bootstrapServers)
     #expect(again.end == .exit(0), "\(again.errors)")
+    // What is known by that id is Ada's alone.
+    let other = try await run(words + ["--id", id], input: "bob\n", servers: cluster.bootstrapServers)
+    #expect(other.end == .exit(2) && other.output.isEmpty)
+    #expect(other.errors == "siwa: --id is not of a request for this account\n")
 
     let consumer = try Consumer(
       KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)]), group: nil, log: { _ in })
@@ -100,6 +104,11 @@ import Testing
     (["--sub", "ada", "--reason", "a letter", "--yes", "--on", "consent-revoked"], "--dry-run"),
     (["--sub", "a da", "--reason", "a letter", "--yes"], "--sub"),
     (["--sub", "ada", "--reason", "a letter", "--yes", "--team", "C1B2C3D4E5"], "teams.C1B2C3D4E5"),
+    (["--sub", "ada", "--reason", "a letter", "--yes", "--id", "letter-7"], "--id is not of a request"),
+    (
+      ["--sub", "ada", "--reason", "a letter", "--yes", "--id", "operator-S25cB0PbHs6y97gYYmgydQ"],
+      "--id is not of a request"
+    ),
   ])
   func asksForNothingThatCannotBeMeant(_ words: [String], _ said: String) async throws {
     let outcome = try await run(words)
@@ -108,10 +117,11 @@ import Testing
   }
 
   @Test func saysHowToRepeatWhatIsNotKnownToBeAskedFor() async throws {
-    let outcome = try await run(["--sub", "ada", "--by", "bob", "--reason", "a letter", "--yes", "--id", "letter-7"])
+    let outcome = try await run(["--sub", "ada", "--by", "bob", "--reason", "a letter", "--yes"])
     #expect(outcome.end == .exit(3), "\(outcome)")
-    #expect(outcome.output == "event      letter-7\n")
-    #expect(outcome.errors.contains("repeat it with --id letter-7"))
+    let id = try #require(outcome.output.split(whereSeparator: \.isWhitespace).last)
+    #expect(outcome.output == "event      \(id)\n")
+    #expect(outcome.errors.contains("repeat it with --id \(id)\n"))
   }
 
   @Test func saysWhichTargetCannotBeAsked() async throws {

@@ -17,7 +17,7 @@ struct EraseCommand: Command {
     why. siwa-token-revoker revokes at Apple, siwa-data-eraser erases from every target of the team's policy, siwa-email-relay forgets, each once and each
     with its outcome. On a terminal it asks before it does.
     The event's id is printed before anything is done. Should the command be cut short, repeat it with --id and that id:
-    what is done is not done again.
+    what is done is not done again. An id belongs to the person whom it was made for, and is taken for nobody else.
 
     With --dry-run nothing is changed: the same targets are asked, in the same order and by the same settings, how much
     they hold; services and topics cannot be asked.
@@ -85,6 +85,10 @@ struct EraseCommand: Command {
 
   @Loop
   private func ask(for account: Account) async -> ExitCode {
+    if let id, !id.isOfOperator(for: account) {
+      Terminal.complain("siwa: --id is not of a request for this account")
+      return .misuse
+    }
     let event: AccountEvent
     do {
       let sources = options.sources(environment: ConfigurationSources.processEnvironment)
@@ -99,7 +103,7 @@ struct EraseCommand: Command {
       guard isConfirmed || confirms(policy.accountDelete) else { return .misuse }
       let now = Timestamp.now
       event = AccountEvent(
-        id: try id ?? .ofOperator(), team: team, audience: audience, subject: account.subject,
+        id: try id ?? .ofOperator(for: account), team: team, audience: audience, subject: account.subject,
         kind: .accountDeletionRequested, occurredAt: now, issuedAt: now)
     } catch let faults as ConfigurationError {
       Terminal.complain("\(faults)")
@@ -154,7 +158,7 @@ struct EraseCommand: Command {
       let targets = try Erasures.makeTargets(
         settings.targets, kafka: kafka, logger: Logger(level: .error, format: .text))
       let order = ErasureOrder(
-        account: account, event: try .ofOperator(), reason: cause.rawValue, occurredAt: .now)
+        account: account, event: try .ofOperator(for: account), reason: cause.rawValue, occurredAt: .now)
       return await say(order, plan, targets)
     } catch let faults as ConfigurationError {
       Terminal.complain("\(faults)")
@@ -195,9 +199,27 @@ struct EraseCommand: Command {
 }
 
 extension EventID {
-  /// An id of our own, unlike any of Apple's.
-  fileprivate static func ofOperator() throws -> EventID {
-    let id = EventID("operator-\(Base64URL.encode(try SecureRandom.bytes(16)))")
+  private static let operatorPrefix = "operator-"
+  private static let randomByteCount = 16
+
+  /// An id of our own, unlike any of Apple's: `operator-R-H`, where R is random and H holds the account. What is done is
+  /// known by the event's id alone, so that nobody may be asked for under the id of somebody else's request.
+  fileprivate static func ofOperator(for account: Account) throws -> EventID {
+    ofOperator(for: account, random: try SecureRandom.bytes(randomByteCount))
+  }
+
+  /// Whether it was made for a request for the account.
+  fileprivate func isOfOperator(for account: Account) -> Bool {
+    guard text.hasPrefix(Self.operatorPrefix) else { return false }
+    let random = Base64URL.decode(
+      String(text.dropFirst(Self.operatorPrefix.count).prefix((Self.randomByteCount * 4 + 2) / 3)))
+    guard let random, random.count == Self.randomByteCount else { return false }
+    return self == .ofOperator(for: account, random: random)
+  }
+
+  private static func ofOperator(for account: Account, random: [UInt8]) -> EventID {
+    let digest = SHA256.digest(of: random + account.key).bytes.prefix(8)
+    let id = EventID("\(operatorPrefix)\(Base64URL.encode(random))-\(Base64URL.encode(Array(digest)))")
     guard let id else { preconditionFailure("letters, digits, hyphens and underscores") }
     return id
   }
