@@ -263,6 +263,28 @@ import Testing
     }
   }
 
+  /// An operator decides while a target is asked.
+  @Test(arguments: Implementation.all)
+  func whatWasDiscardedIsNotOpenedAgainByWhatWasUnderWay(_ implementation: Implementation) async throws {
+    func step(_ target: String, _ state: ErasureStep.State, _ detail: String = "") -> ErasureStep {
+      ErasureStep(target: target, state: state, before: nil, affected: nil, after: nil, detail: detail, time: now)
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      let event = Sample.event("a", at: 1)
+      for target in ["mails", "orders"] { try await store.record(step(target, .begun), of: event) }
+      #expect(try await store.discardErasure(of: event.id, target: "mails", note: "bob", at: now) == 1)
+      for state in [ErasureStep.State.begun, .failed, .retained] {
+        try await store.record([(step("mails", state), event), (step("orders", .failed), event)])
+        #expect(
+          try await store.erasureSteps(of: event.id) == [step("mails", .discarded, "bob"), step("orders", .failed)])
+      }
+      try await store.record(step("mails", .erased), of: event)
+      #expect(
+        try await store.erasureSteps(of: event.id) == [step("orders", .failed), step("mails", .erased)],
+        "it was erased after all")
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func whatErasuresHaveNotEndedIsOpenUntilTheyHave(_ implementation: Implementation) async throws {
     func step(_ target: String, _ state: ErasureStep.State, _ seconds: Int64) -> ErasureStep {

@@ -3,7 +3,8 @@ import PostgreSQL
 
 /// How far erasures are, target by target.
 enum PostgreSQLErasures {
-  /// Records a step in place of the target's last one; it is the latest again.
+  /// Records a step in place of the target's last one; it is the latest again. What was discarded meanwhile stays so,
+  /// unless it was erased after all.
   static func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash, in batch: inout Batch) {
     batch.append(
       """
@@ -12,6 +13,7 @@ enum PostgreSQLErasures {
       ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
         state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
         detail = excluded.detail, at = excluded.at
+      WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
       """, event.text, step.target, hash.bytes, step.state.rawValue, step.before.map(Int64.init),
       step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds)
   }

@@ -12,11 +12,16 @@ final class SQLiteErasures {
   private let dueReading: Statement
 
   init(_ database: Database) throws(SQLiteError) {
-    // What replaces an older row is the latest again.
+    // What replaces an older row is the latest again. What was discarded meanwhile stays so, unless it was erased after
+    // all.
     writing = try database.prepare(
       """
-      INSERT OR REPLACE INTO erasure_step (event_id, target, hash, state, before, affected, after, detail, at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO erasure_step (number, event_id, target, hash, state, before, affected, after, detail, at)
+      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_step), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
+        state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
+        detail = excluded.detail, at = excluded.at
+      WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
       """)
     reading = try database.prepare(
       """
@@ -59,7 +64,7 @@ final class SQLiteErasures {
       """)
   }
 
-  /// Records a step in place of the target's last one.
+  /// Records a step in place of the target's last one, unless that was discarded and this one is not the end.
   func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash) throws(SQLiteError) {
     try writing.run(
       event.text, step.target, hash.bytes, step.state.rawValue, step.before.map(Int64.init),
