@@ -39,9 +39,10 @@ import Testing
       try await store.record(step("mails", .failed, 55), of: open)
       try await store.record(step("invoices", .retained, 55), of: kept)
       for event in [over, kept] { _ = try await store.settle([event.settled(by: Sample.eraser)], at: Sample.time(70)) }
-      // Neither settled nor discarded: it may wait as a dead letter, and goes on where it was.
-      let waiting = Sample.event("waiting", at: 5)
-      try await store.record(step("shop", .erased, 50), of: waiting)
+      // Not settled: it may wait as a dead letter, and goes on where it was, without what somebody has discarded.
+      let (waiting, decided) = (Sample.event("waiting", at: 5), Sample.event("decided", at: 5))
+      for event in [waiting, decided] { try await store.record(step("shop", .erased, 50), of: event) }
+      try await store.record(step("mails", .discarded, 55), of: decided)
       for (id, seconds) in [("letter", 50), ("open", 50), ("fresh", 100)] as [(String, Int64)] {
         _ = try await store.countAttempt(
           FailedAttempt(
@@ -57,8 +58,10 @@ import Testing
       let report = try await administration.verify { _ in }
       #expect(report.settled == 4 && report.findings == [])
       var steps: [Int] = []
-      for event in [over, open, kept, waiting] { steps.append(try await store.erasureSteps(of: event.id).count) }
-      #expect(steps == [0, 2, 2, 1])
+      for event in [over, open, kept, waiting, decided] {
+        steps.append(try await store.erasureSteps(of: event.id).count)
+      }
+      #expect(steps == [0, 2, 2, 1, 2])
       #expect(try await store.incompleteErasures(by: Sample.eraser) == 1)
       #expect(try await store.openErasures(by: Sample.eraser, after: nil, limit: 10).map(\.attempts) == [1])
       #expect(try await store.firstAttempt(at: Sample.valid(EventID("letter")), by: Sample.eraser) == nil)

@@ -52,16 +52,14 @@ struct PostgreSQLPruner {
     }
   }
 
-  /// An erasure is over once it is settled, or somebody has discarded what was left of it.
+  /// An erasure is over once it is settled: until then its event may come again, and goes on where it was.
   private func erasures(after event: String) async throws(AccountStoreError) -> [(event: String, steps: Int)] {
     try await database.read { connection in
       try await connection.query(
         """
         SELECT event_id, count(*) FROM siwa.erasure_step AS step WHERE event_id > $1 GROUP BY event_id
         HAVING bool_and(state IN ('erased', 'discarded'))
-          AND coalesce(
-            (SELECT at FROM siwa.ledger WHERE consumer = $2 AND ledger.event_id = step.event_id),
-            max(at) FILTER (WHERE state = 'discarded')) < $3
+          AND (SELECT at FROM siwa.ledger WHERE consumer = $2 AND ledger.event_id = step.event_id) < $3
         ORDER BY event_id LIMIT $4
         """, event, eraser.text, time.milliseconds, StorePruning.page, limit: PostgreSQLStoreDatabase.limit
       ) { row throws(PostgreSQLError) in (event: try row.value(0), steps: try row.count(1) ?? 0) }

@@ -26,14 +26,12 @@ final class SQLitePruner {
     (erasures, ledger, attempts, stepRemoval, ledgerRemoval, attemptRemoval) = try AccountStoreError.translating {
       () throws(SQLiteError) in
       (
-        // An erasure is over once it is settled, or somebody has discarded what was left of it.
+        // An erasure is over once it is settled: until then its event may come again, and goes on where it was.
         try database.prepare(
           """
           SELECT event_id, count(*) FROM erasure_step AS step WHERE event_id > ?1 GROUP BY event_id
           HAVING sum(state NOT IN ('erased', 'discarded')) = 0
-            AND coalesce(
-              (SELECT at FROM ledger WHERE consumer = ?2 AND event_id = step.event_id),
-              max(CASE state WHEN 'discarded' THEN at END)) < ?3
+            AND (SELECT at FROM ledger WHERE consumer = ?2 AND event_id = step.event_id) < ?3
           ORDER BY event_id LIMIT ?4
           """),
         try database.prepare(
