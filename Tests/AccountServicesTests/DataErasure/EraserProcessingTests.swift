@@ -95,6 +95,36 @@ import Testing
     await rig.process.drain()
   }
 
+  @Test func aFailureOfTheStoreSaysNothingOfATarget() async throws {
+    let rig = try await EraserRig()
+    let pausing = "siwa_erasure_target_paused{target=\"shop\"}"
+    rig.shop.failure = ErasureFailure(.unavailable, "no answer in time")
+    for number in 1...5 { try await rig.process.send(.sample(number, of: "gone-\(number)", .accountDelete)) }
+    try await until { rig.process.metric(pausing) == "1" }
+    // Who tries whether it answers cannot write down that it is asked.
+    let store = rig.process.store
+    store.before = { call throws(AccountStoreError) in
+      if call == .record { throw AccountStoreError(.unavailable, "gone") }
+    }
+    let (asked, recorded) = (rig.shop.orders.count, store.counts[.record] ?? 0)
+    try await until {
+      try await rig.process.advance(by: .seconds(10))
+      return store.counts[.record] ?? 0 > recorded
+    }
+    #expect(rig.shop.orders.count == asked)
+    #expect(rig.process.metric(pausing) == "1")
+    #expect(!rig.process.captured.lines.contains { $0.contains("answers again") })
+
+    store.before = { _ in }
+    rig.shop.failure = nil
+    try await until {
+      try await rig.process.advance(by: .seconds(60))
+      return try rig.said().count == 5
+    }
+    #expect(rig.process.metric(pausing) == "0")
+    await rig.process.drain()
+  }
+
   @Test func aServiceThatWorksAtNightIsWaitedForWithoutAnAlarm() async throws {
     let rig = try await EraserRig()
     (rig.shop.isAtWork, rig.shop.retryAfter) = (true, .seconds(1800))

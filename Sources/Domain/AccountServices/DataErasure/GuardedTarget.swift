@@ -1,3 +1,4 @@
+import AccountStore
 import EventLoop
 import Telemetry
 
@@ -50,7 +51,7 @@ final class GuardedTarget {
     let call = lastCall
     calls[call] = now
     defer { calls[call] = nil }
-    var failure: ErasureFailure?
+    var failure: (any Error)?
     do {
       let result = try await breaker.run { () async throws -> Result<Value, any Error> in
         do {
@@ -58,6 +59,10 @@ final class GuardedTarget {
         } catch let error as ErasureFailure where error.isOfTarget {
           failure = error
           throw ConsumerFailure.transient(error.code.rawValue, retryAfter: error.retryAfter ?? .zero)
+        } catch let error as AccountStoreError {
+          // It says nothing of the target.
+          failure = error
+          throw ConsumerFailure.waiting(error.code.rawValue, for: .zero)
         } catch {
           return .failure(error)
         }
@@ -68,7 +73,7 @@ final class GuardedTarget {
       guard let failure else {
         throw ErasureFailure(.paused, "it has not answered of late", retryAfter: error.retryAfter)
       }
-      note(isPaused: breaker.isOpen, failure.description)
+      if let failure = failure as? ErasureFailure { note(isPaused: breaker.isOpen, failure.description) }
       throw failure
     }
   }
