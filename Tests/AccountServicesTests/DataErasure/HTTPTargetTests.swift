@@ -85,6 +85,13 @@ import Testing
     }
   }
 
+  @Test(Python.isThere) func takesAConflictForThatOfOneRequest() async throws {
+    try await ask("conflict-after-120") { target, _ in
+      let error = await #expect(throws: ErasureFailure.self) { try await target.erase(.sample) }
+      #expect(error?.code == .notNow && error?.retryAfter == nil)
+    }
+  }
+
   @Test func saysThatNobodyIsThere() async throws {
     let target = HTTPTarget(
       name: "shop", url: try #require(HTTPClientURL("http://127.0.0.1:1/")),

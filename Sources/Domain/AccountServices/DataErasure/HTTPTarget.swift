@@ -54,7 +54,8 @@ package final class HTTPTarget: ErasureTarget {
     }
     switch response.status {
     case 200, 202: break
-    case 408, 409, 425, 429, 500...599:
+    case 408, 409, 425: throw ErasureFailure(.notNow, "status \(response.status)")  // of this request alone
+    case 429, 500...599:
       throw ErasureFailure(.notNow, "status \(response.status)", retryAfter: response.retryAfter)
     default: throw ErasureFailure(.refused, "status \(response.status)")
     }
