@@ -267,6 +267,28 @@ import Testing
     await rig.process.drain()
   }
 
+  @Test func anErasureOfWhichATargetWasOnlyPausedIsVoidAndNobodysDecision() async throws {
+    let rig = try await EraserRig(
+      policy: ErasureSettings.Policy(consentRevoked: [], accountDelete: ["shop", "account-store"]))
+    rig.shop.failure = ErasureFailure(.unavailable, "no answer in time")
+    for number in 2...6 { try await rig.process.send(.sample(number, of: "gone-\(number)", .accountDelete)) }
+    try await until { rig.process.metric("siwa_erasure_target_paused{target=\"shop\"}") == "1" }
+    let deletion = AccountEvent.sample(1, .accountDelete)
+    try await rig.process.send(deletion)
+    try await until { try await rig.open().contains("event-1 shop failed paused") }
+    _ = try await rig.process.store.recordSignIn(deletion.account, at: AccountEvent.sample(7).occurredAt, tokens: [])
+    rig.shop.failure = nil
+    try await until {
+      try await rig.process.advance(by: .seconds(60))
+      return rig.process.committed() == 6
+    }
+    #expect(rig.deadLetters().isEmpty)
+    #expect(!rig.shop.orders.contains { $0.event == deletion.id })
+    #expect(try rig.said().count == 5)
+    #expect(try await rig.open() == [])
+    await rig.process.drain()
+  }
+
   @Test func theEventOfATeamWithoutAPolicyIsADeadLetterAndTheNextOneGoesOn() async throws {
     let rig = try await EraserRig()
     let (event, next) = (AccountEvent.sample(1, .accountDelete), AccountEvent.sample(2, of: "bob", .accountDelete))

@@ -101,7 +101,7 @@ package final class Erasures {
         }
       } catch let failure as ErasureFailure where failure.code == .paused {
         waiting.add(paused: target.name, for: failure.retryAfter ?? .zero)
-        if earlier == nil { try await recordFailure("paused", of: target.name, before: nil, event) }
+        if earlier == nil { try await recordFailure(ErasureStep.paused, of: target.name, before: nil, event) }
       } catch let failure as ErasureFailure {
         failures.append("\(target.name): \(failure.code.rawValue)")
         metrics.count(failure.code, of: target.name)
@@ -145,10 +145,10 @@ package final class Erasures {
   }
 
   /// Gives up an erasure that something has made void, and returns the targets that may still hold what was to be erased:
-  /// they stay open in the store, those too that it has not come to. None where nothing was begun, or all is done.
+  /// they stay open in the store, those too that it has not come to. None where nobody was asked, or all is done.
   package func leave(_ event: EventReference, plan: [String]) async throws -> [String] {
     let known = try await store.erasureSteps(of: event.id)
-    guard known.contains(where: { $0.state != .retained }) else { return [] }
+    guard known.contains(where: \.wasAsked) else { return [] }
     var left = known.filter(\.state.isOpen).map(\.target)
     for target in targets
     where plan.contains(target.name) && !(target.target is Retention)
@@ -242,12 +242,18 @@ package final class Erasures {
 }
 
 extension ErasureStep {
+  /// The detail of a step that has failed without its target having been asked: it does not answer of late.
+  fileprivate static let paused = ErasureFailure.Code.paused.rawValue
+
   /// Whether the target is at work, by its own words.
   fileprivate var isInProgress: Bool { state == .begun && detail == Self.inProgress }
 
+  /// Whether its target may hold less than before.
+  fileprivate var wasAsked: Bool { state != .retained && !(state == .failed && detail == Self.paused) }
+
   /// Whether the target may have erased something: it was asked, and its answer did not come or was not the end. Of a
   /// service at work the last answer counts all.
-  fileprivate var wasBegun: Bool { state.isOpen && !isInProgress && detail != "paused" && detail != "superseded" }
+  fileprivate var wasBegun: Bool { state.isOpen && !isInProgress && detail != Self.paused && detail != "superseded" }
 }
 
 extension ErasureStep.State {
