@@ -282,6 +282,41 @@ import Testing
     #expect(try await target().erase(order).affected == 3, "the database is free again")
   }
 
+  @Test func endsAStatementForWhomItWouldNotEndAndForNobodyElse() async throws {
+    try makeDatabase()
+    try shop().execute(
+      """
+      WITH RECURSIVE number (id) AS (VALUES (11) UNION ALL SELECT id + 1 FROM number WHERE id < 20)
+        INSERT INTO user SELECT id, 'A1B2C3D4E5', 'person-' || id, 'a name' FROM number
+      """)
+    let endless =
+      "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n WHERE i < 0"
+    let target = target(
+      count: "SELECT CASE $1 WHEN 'person-14' THEN (\(endless)) ELSE 1 END",
+      erase: ["DELETE FROM user WHERE apple_sub = $1 AND CASE $1 WHEN 'person-14' THEN (\(endless)) ELSE 1 END"],
+      statementTimeout: .milliseconds(100))
+    let sample = order
+    let failed = try await withThrowingTaskGroup(of: [Int].self) { group in
+      for number in 11...20 {
+        let subject = try #require(AppleSubject("person-\(number)"))
+        let order = ErasureOrder(
+          account: Account(team: sample.account.team, subject: subject), event: sample.event, reason: sample.reason,
+          occurredAt: sample.occurredAt)
+        group.addTask(executorPreference: Loop.executor) {
+          var failures: [Int] = []
+          do throws(ErasureFailure) { _ = try await target.count(order) } catch { failures.append(number) }
+          do throws(ErasureFailure) { _ = try await target.erase(order) } catch { failures.append(number) }
+          return failures
+        }
+      }
+      var failed: [Int] = []
+      for try await failures in group { failed += failures }
+      return failed
+    }
+    #expect(failed == [14, 14])
+    #expect(try rows() == [4, 6])
+  }
+
   @Test func countsOnlyRowsThatAStatementChanged() async throws {
     try makeDatabase()
     let erase = [Self.eraseBoth[0], "SELECT name FROM user WHERE apple_sub = $1", Self.eraseBoth[1]]

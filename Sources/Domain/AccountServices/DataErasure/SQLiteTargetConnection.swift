@@ -78,20 +78,23 @@ final class SQLiteTargetConnection {
   }
 
   /// Erases as many as possible in one transaction. Where one cannot be erased nobody of theirs is, and fewer are tried
-  /// together, until that one fails alone.
+  /// together, until that one fails alone. Whose statement takes too long is known at once.
   private func eraseTogether(_ orders: [ErasureOrder]) -> [Result<Int, SQLiteError>] {
     var results: [Result<Int, SQLiteError>] = []
     var most = orders.count
     while results.count < orders.count {
       let rest = orders[results.count...]
       let some = rest.prefix(most)
+      var done = 0
       do throws(SQLiteError) {
-        results += try eraseFirst(of: some).map { .success($0) }
+        results += try eraseFirst(of: some, &done).map { .success($0) }
         most = min(most * 2, orders.count)
       } catch {
-        if Self.isEverybodys(error) {
+        if Self.isEverybodys(error, after: results) {
           results += rest.map { _ in .failure(error) }
-        } else if some.count > 1 {
+        } else if error.code == .statementTimeout, 1..<some.count ~= done {
+          most = done
+        } else if some.count > 1, error.code != .statementTimeout || done > 0 {
           most = some.count / 2
         } else {
           results.append(.failure(error))
@@ -102,7 +105,8 @@ final class SQLiteTargetConnection {
   }
 
   /// Erases people in one transaction, in their order and not for too long: at least one. Returns how many rows of each.
-  private func eraseFirst(of orders: ArraySlice<ErasureOrder>) throws(SQLiteError) -> [Int] {
+  /// `done` says for how many all statements have run.
+  private func eraseFirst(of orders: ArraySlice<ErasureOrder>, _ done: inout Int) throws(SQLiteError) -> [Int] {
     try database.transaction { () throws(SQLiteError) in
       let end = MonotonicTime.now + Self.longest
       var affected: [Int] = []
@@ -114,6 +118,7 @@ final class SQLiteTargetConnection {
           if !statement.isReadOnly { rows += database.changes }
         }
         affected.append(rows)
+        done = affected.count
       }
       return affected
     }
@@ -129,7 +134,7 @@ final class SQLiteTargetConnection {
         do throws(SQLiteError) {
           results.append(.success(try number(statement, order)))
         } catch {
-          if Self.isEverybodys(error) { throw error }
+          if Self.isEverybodys(error, after: results) { throw error }
           results.append(.failure(error))
         }
       }
@@ -145,6 +150,12 @@ final class SQLiteTargetConnection {
     return Int(number)
   }
 
-  /// Whether it lies in the file, in a lock or the disk, and not in what was to be done for one person.
-  private static func isEverybodys(_ error: SQLiteError) -> Bool { ErasureFailure(error).code == .unavailable }
+  /// Whether it lies in the file, in a lock or the disk, and not in what was to be done for one person. A statement that
+  /// takes too long is slow for that person, and for everybody once it was for another one before.
+  private static func isEverybodys<Value>(_ error: SQLiteError, after results: [Result<Value, SQLiteError>]) -> Bool {
+    guard error.code == .statementTimeout else { return ErasureFailure(error).code == .unavailable }
+    return results.contains { result in
+      if case .failure(let failure) = result { failure.code == .statementTimeout } else { false }
+    }
+  }
 }
