@@ -100,6 +100,23 @@ import Testing
     #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
   }
 
+  @Test func topicsOfAWithdrawnConsentAreWarnedOf() throws {
+    func warnings(_ consentRevoked: String) throws -> [String] {
+      _ = directory.write("whsec", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+      let text = Self.targets + "\n" + Self.teams.replacing("[newsletter]", with: consentRevoked)
+      return try schema.load(
+        ErasureSettings.self, from: ConfigurationSources(file: directory.write("siwa.yaml", text))
+      ).warnings.map { "\($0)" }
+    }
+    #expect(try warnings("[newsletter]") == [], "account-delete ends with the account")
+    let said = try warnings("[newsletter, search]")
+    #expect(
+      said == [
+        "teams.A1B2C3D4E5.erase.consent-revoked: search has topics: "
+          + "a tombstone that is late takes away what was written since, too"
+      ])
+  }
+
   @Test func wantsToBeToldWhatAWithdrawnConsentErases() throws {
     let error = #expect(throws: ConfigurationError.self) { try load(Self.targets) }
     #expect(error?.description.contains("teams") == true)
