@@ -24,6 +24,8 @@ package final class MemorySource: EventSource {
   package private(set) var seeks: [[TopicPartition: Int64]] = []
   /// Why it cannot go on from elsewhere; nil where it can.
   package var seekFault: KafkaError?
+  /// Where it goes after it was told to go on from elsewhere, once; nil where it stays there.
+  package var placeAfterSeek: Int64?
   /// Why a commit fails; nil where it does not.
   package var fault: KafkaError?
   /// Whether a partition begins anew, so that the group goes back.
@@ -130,7 +132,10 @@ package final class MemorySource: EventSource {
   package func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
     if let seekFault { throw seekFault }
     seeks.append(offsets)
-    for (partition, offset) in offsets where positions[partition] != nil { positions[partition] = offset }
+    for (partition, offset) in offsets where positions[partition] != nil {
+      positions[partition] = placeAfterSeek ?? offset
+    }
+    placeAfterSeek = nil
     wake()
   }
 

@@ -276,6 +276,21 @@ import Testing
     #expect(rig.committed() == 6)
   }
 
+  @Test func whereReadingLeavesThePlaceThatItWentBackToItGoesThereAgain() async throws {
+    let calls = Calls()
+    let first = try await three(calls)
+    first.cluster.loseRecords(of: place, from: 0)
+    put(11...16, age: 30, first)
+    let rig = try await ProcessorRig(calls.consumer(), beside: first)
+    rig.source.mayGoBack = true
+    rig.source.placeAfterSeek = 3
+    try await rig.assign(0)
+    #expect(calls.events == names(1...3) + names(11...16))
+    #expect(begunAnew(rig) == "1" && missing(rig) == "0" && rig.source.seeks == [[place: 0], [place: 0]])
+    await rig.drain()
+    #expect(rig.committed() == 6)
+  }
+
   @Test func aTopicThatIsMadeAnewInAMomentAndHoldsMoreThanWasReadIsFoundSoon() async throws {
     let calls = Calls()
     let rig = try await ProcessorRig(calls.consumer())

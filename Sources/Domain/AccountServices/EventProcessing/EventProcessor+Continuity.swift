@@ -62,6 +62,13 @@ extension EventProcessor {
       work.isMoving = false
     }
     if work.recent.contains(record) { return false }
+    if work.goal != nil, !work.hasGoneBackTwice, let next = work.continuity.next, record.position.offset > next {
+      // Where librdkafka learns late what the group has committed, it goes there, behind what it was told.
+      let new = beginAnew(work)
+      new.hasGoneBackTwice = true
+      Task(executorPreference: Loop.executor) { await self.goBack([new]) }
+      return false
+    }
     let finding = work.continuity.read(record.position.offset, time: record.timestamp)
     note(finding, of: work.partition)
     if case .begunAnew = finding {

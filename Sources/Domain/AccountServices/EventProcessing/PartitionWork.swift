@@ -32,6 +32,8 @@ final class PartitionWork {
   var isMoving = false
   /// The offset of that record, once it is known.
   var goal: Int64?
+  /// Whether it has gone back twice.
+  var hasGoneBackTwice = false
   /// What was read last.
   var recent = RecentRecords()
   /// Whether the partition began anew, and this is what was under way before.
