@@ -106,7 +106,7 @@ import Testing
       let text = Self.targets + "\n" + Self.teams.replacing("[newsletter]", with: consentRevoked)
       return try schema.load(
         ErasureSettings.self, from: ConfigurationSources(file: directory.write("siwa.yaml", text))
-      ).warnings.map { "\($0)" }
+      ).warnings.map { "\($0.setting ?? ""): \($0.message)" }
     }
     #expect(try warnings("[newsletter]") == [], "account-delete ends with the account")
     let said = try warnings("[newsletter, search]")
