@@ -66,7 +66,7 @@ import Testing
     let lines = first.output.split(separator: "\n")
     try #require(lines.count == 2)
     let id = try #require(lines[0].split(separator: " ").last.map(String.init))
-    #expect(id.hasPrefix("operator-") && id.utf8.count == 43)
+    #expect(id.hasPrefix("operator-") && id.utf8.count == 35)
     #expect(lines[1].hasPrefix("asked for  apple.account-events.v1/"))
     // As somebody would who does not know whether it was.
     let again = try await run(words + ["--id", id], input: "ada\n", servers: cluster.bootstrapServers)

@@ -202,8 +202,9 @@ extension EventID {
   private static let operatorPrefix = "operator-"
   private static let randomByteCount = 16
 
-  /// An id of our own, unlike any of Apple's: `operator-R-H`, where R is random and H holds the account. What is done is
-  /// known by the event's id alone, so that nobody may be asked for under the id of somebody else's request.
+  /// An id of our own, unlike any of Apple's: `operator-R-H`, where R is random and H two bytes of a digest of the account.
+  /// What is done is known by the event's id alone, so that nobody may be asked for under the id of somebody else's
+  /// request. Outcomes keep the id for ever: two bytes find a mistake, and fit too many accounts to name one.
   fileprivate static func ofOperator(for account: Account) throws -> EventID {
     ofOperator(for: account, random: try SecureRandom.bytes(randomByteCount))
   }
@@ -218,7 +219,7 @@ extension EventID {
   }
 
   private static func ofOperator(for account: Account, random: [UInt8]) -> EventID {
-    let digest = SHA256.digest(of: random + account.key).bytes.prefix(8)
+    let digest = SHA256.digest(of: random + account.key).bytes.prefix(2)
     let id = EventID("\(operatorPrefix)\(Base64URL.encode(random))-\(Base64URL.encode(Array(digest)))")
     guard let id else { preconditionFailure("letters, digits, hyphens and underscores") }
     return id
