@@ -46,10 +46,12 @@ struct FullDisk {
       unsafe unlink(balloon)
       for number in 0..<1000 { unsafe unlink("\(balloon)-\(number)") }
       if fault == .roomThenVersion {
+        // The spool tries by itself, and tells nobody but those who ask.
         while spool.failureToOpen == nil { try await Loop.sleep(for: .milliseconds(20)) }
         DurableWriter.say("cannot be opened: \(spool.failureToOpen.map { "\($0.code)" } ?? "")")
         damage(page: 0, at: 60, with: [0, 0, 0, 2])
       }
+      // As above.
       while !spool.takesRecords { try await Loop.sleep(for: .milliseconds(20)) }
       DurableWriter.say("open again with \(spool.depth), set aside \(spool.setAside)")
       _ = try await spool.insert(DurableWriter.record(3, size: 10_000))

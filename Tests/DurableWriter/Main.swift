@@ -111,6 +111,7 @@ struct DurableWriter {
       say("waits with \(spool.depth) of \(held.count) accounts, read \(read.count)")
       await insert(3, into: spool)
       unsafe unlink("\(directory)-balloon")
+      // The spool tries by itself, and tells nobody but those who ask.
       while !spool.takesRecords { try await Loop.sleep(for: .milliseconds(20)) }
       say("open again with \(try await spool.read(after: 0, limit: 10).count)")
       await insert(3, into: spool)
