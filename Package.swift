@@ -165,7 +165,7 @@ let package = Package(
     tests("KafkaTests", ["CLibrdkafka", "EventLoop", "Kafka", "TestSupport"]),
     tests("ConfigurationTests", ["Configuration", "EventLoop", "TestSupport"]),
     tests("TelemetryTests", ["EventLoop", "Telemetry", "TestSupport"]),
-    tests("CryptographyTests", ["Cryptography", "TestSupport"], beside: ["Python"]),
+    tests("CryptographyTests", ["COpenSSL", "Cryptography", "TestSupport"], beside: ["Python"]),
     tests(
       "HTTPServerTests", ["Cryptography", "EventLoop", "HTTPServer", "TestSupport"], beside: ["Corpus", "Python"]),
     tests(

@@ -1,3 +1,4 @@
+import COpenSSL
 import Cryptography
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
     #expect(SHA256.digest(of: Array(message.utf8)).description == expected)
   }
 
-  /// RFC 4231, test cases 1, 2, 3 and 6.
+  /// RFC 4231, all test cases but the fifth, which is of a shortened hash.
   @Test(arguments: [
     (
       [UInt8](repeating: 0x0b, count: 20), Array("Hi There".utf8),
@@ -29,8 +30,19 @@ import Testing
       "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"
     ),
     (
+      [UInt8](1...25), [UInt8](repeating: 0xcd, count: 50),
+      "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"
+    ),
+    (
       [UInt8](repeating: 0xaa, count: 131), Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+    ),
+    (
+      [UInt8](repeating: 0xaa, count: 131),
+      Array(
+        ("This is a test using a larger than block-size key and a larger than block-size data. "
+          + "The key needs to be hashed before being used by the HMAC algorithm.").utf8),
+      "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"
     ),
   ])
   func keyedHashesAgreeWithTheExamplesOfTheStandard(key: [UInt8], message: [UInt8], expected: String) {
@@ -42,9 +54,45 @@ import Testing
     #expect(HMAC(key: [0]).code(for: []).description == expected)
   }
 
+  /// Around the sizes at which SHA-256 begins another block.
+  @Test func keyedHashesAreThoseOfOpenSSLForKeysAndMessagesOfAllSizes() throws {
+    for keySize in [1, 31, 32, 33, 63, 64, 65, 128, 200] {
+      let key = try SecureRandom.bytes(keySize)
+      let hmac = HMAC(key: key)
+      for size in [0, 1, 54, 55, 56, 63, 64, 65, 119, 120, 121, 128, 1000] {
+        let message = try SecureRandom.bytes(size)
+        #expect(hmac.code(for: message).bytes == oneShot(key, message), "\(keySize) and \(size) bytes")
+      }
+    }
+  }
+
+  @Test func threadsThatShareAKeyGetTheirOwnHashes() async throws {
+    let key = try SecureRandom.bytes(32)
+    let hmac = HMAC(key: key)
+    await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<8 as Range<UInt8> {
+        group.addTask {
+          (0..<500).allSatisfy { round in
+            let message = [UInt8](repeating: number, count: round)
+            return hmac.code(for: message).bytes == oneShot(key, message)
+          }
+        }
+      }
+      for await areRight in group { #expect(areRight) }
+    }
+  }
+
   @Test func randomBytesAreAsManyAsAskedForAndNeverTheSame() throws {
     #expect(try SecureRandom.bytes(0).isEmpty)
     let (first, second) = (try SecureRandom.bytes(32), try SecureRandom.bytes(32))
     #expect(first.count == 32 && second.count == 32 && first != second)
   }
+}
+
+/// What OpenSSL's own function says.
+private func oneShot(_ key: [UInt8], _ message: [UInt8]) -> [UInt8] {
+  var code = [UInt8](repeating: 0, count: 32)
+  let message = message + [0]  // so that it has an address
+  _ = unsafe COpenSSL.HMAC(EVP_sha256(), key, CInt(key.count), message, message.count - 1, &code, nil)
+  return code
 }

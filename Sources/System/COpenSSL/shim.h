@@ -48,6 +48,14 @@ static inline int copenssl_set_groups(SSL_CTX *context, const char *groups) {
   return SSL_CTX_set1_groups_list(context, groups);
 }
 
+// SHA-256's states as values, which OpenSSL 3 calls deprecated, because no provider stands behind them: EVP's contexts are
+// allocated with each copy.
+static inline void copenssl_sha256_init(SHA256_CTX *state) { SHA256_Init(state); }
+static inline void copenssl_sha256_update(SHA256_CTX *state, const void *bytes, size_t count) {
+  SHA256_Update(state, bytes, count);
+}
+static inline void copenssl_sha256_final(SHA256_CTX *state, unsigned char *digest) { SHA256_Final(digest, state); }
+
 // New keys for session tickets: of the old ones nothing is left, and tickets under them lead to a full handshake.
 static inline int copenssl_renew_ticket_keys(SSL_CTX *context) {
   unsigned char keys[80];  // what SSL_CTX_set_tlsext_ticket_keys wants: a name, a key for HMAC, one for AES
