@@ -115,7 +115,7 @@ let package = Package(
         "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "SQLite", "TestSupport",
         "durable-writer",
       ]),
-    tests("AccountEventsTests", ["AccountEvents", "TestSupport"], beside: ["Golden", "Python"]),
+    tests("AccountEventsTests", ["AccountEvents", "JSON", "TestSupport"], beside: ["Golden", "Python"]),
     tests(
       "AppleSimulatorTests",
       [

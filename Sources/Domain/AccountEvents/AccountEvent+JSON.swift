@@ -1,5 +1,3 @@
-import JSON
-
 extension AccountEvent {
   /// The value of the event's record, described by `schemas/account-event.v1.json`.
   ///
@@ -16,24 +14,11 @@ extension AccountEvent {
     json.append(#","issued_at":"#, issuedAt.milliseconds)
     switch kind {
     case .emailEnabled(let address, let isPrivate), .emailDisabled(let address, let isPrivate):
-      json.append(contentsOf: #","email":"#.utf8)
-      JSON.append(address.text, to: &json)
+      json.append(#","email":"#, escaping: address.text)
       json.append(contentsOf: (isPrivate ? #","is_private_email":true}"# : #","is_private_email":false}"#).utf8)
     case .consentRevoked, .accountDelete, .accountDeletionRequested:
       json.append(UInt8(ascii: "}"))
     }
     return json
-  }
-}
-
-extension [UInt8] {
-  fileprivate mutating func append(_ name: String, _ identifier: String) {
-    append(contentsOf: name.utf8)
-    append(contentsOf: identifier.utf8)
-  }
-
-  fileprivate mutating func append(_ name: String, _ number: Int64) {
-    append(contentsOf: name.utf8)
-    JSON.append(number, to: &self)
   }
 }

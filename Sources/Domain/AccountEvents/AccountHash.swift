@@ -11,14 +11,22 @@ public struct AccountHash: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// The bytes as 64 hexadecimal digits.
-  public var description: String {
+  public var description: String { String(decoding: digits, as: UTF8.self) }
+
+  /// The digits of the description.
+  var digits: [UInt8] {
     var digits: [UInt8] = []
     digits.reserveCapacity(64)
+    appendDigits(to: &digits)
+    return digits
+  }
+
+  /// Appends the digits of the description.
+  func appendDigits(to output: inout [UInt8]) {
     for byte in bytes {
-      digits.append(Self.digit(byte >> 4))
-      digits.append(Self.digit(byte & 15))
+      output.append(Self.digit(byte >> 4))
+      output.append(Self.digit(byte & 15))
     }
-    return String(decoding: digits, as: UTF8.self)
   }
 
   /// Nil unless `text` is 64 hexadecimal digits, the letters small.

@@ -41,11 +41,10 @@ extension EventRecord {
 
   /// The record of an outcome, keyed by the account's hash; the same whenever it is written anew.
   public init(_ outcome: AccountOutcome) {
-    let key = [UInt8](outcome.account.description.utf8)
+    let key = outcome.account.digits
     let headers: [Header] = [
-      .specificationVersion, Header("ce_id", "\(outcome.cause.id.text).\(outcome.name.rawValue)"),
-      Header("ce_source", "urn:siwa:\(outcome.consumer)"),
-      Header("ce_type", "com.apple.siwa.\(outcome.name.rawValue).v1"),
+      .specificationVersion, Header("ce_id", outcome.cause.id.text, ".", outcome.name.rawValue),
+      Header("ce_source", "urn:siwa:", outcome.consumer), outcome.name.typeHeader,
       Header(name: "ce_time", value: outcome.doneAt.rfc3339), Header(name: "ce_partitionkey", value: key), .contentType,
     ]
     (self.topic, self.key, self.value, self.headers) = (.outcomes, key, outcome.json, headers)
@@ -55,9 +54,8 @@ extension EventRecord {
   public init(_ relay: RelayRecord) {
     let key = relay.account.key
     let headers: [Header] = [
-      .specificationVersion, Header("ce_id", "\(relay.event.text).email-relay"),
-      Header("ce_source", "urn:siwa:email-relay"),
-      .emailRelay, Header("ce_subject", relay.account.subject.text),
+      .specificationVersion, Header("ce_id", relay.event.text, ".email-relay"), .relay, .emailRelay,
+      Header("ce_subject", relay.account.subject.text),
       Header(name: "ce_time", value: relay.state.since.rfc3339), Header(name: "ce_partitionkey", value: key),
       Header("ce_team", relay.account.team.text), .contentType,
     ]
@@ -87,7 +85,15 @@ extension EventRecord {
 }
 
 extension EventRecord.Header {
-  fileprivate init(_ name: String, _ value: String) { self.init(name: name, value: [UInt8](value.utf8)) }
+  /// A header of up to three texts, one behind the other.
+  fileprivate init(_ name: String, _ first: String, _ second: String = "", _ third: String = "") {
+    var value: [UInt8] = []
+    value.reserveCapacity(first.utf8.count + second.utf8.count + third.utf8.count)
+    value.append(contentsOf: first.utf8)
+    value.append(contentsOf: second.utf8)
+    value.append(contentsOf: third.utf8)
+    self.init(name: name, value: value)
+  }
 
   // The same in all records: made once, shared by all.
   fileprivate static let specificationVersion = Self("ce_specversion", "1.0")
@@ -95,6 +101,7 @@ extension EventRecord.Header {
   fileprivate static let apple = Self("ce_source", "https://appleid.apple.com")
   fileprivate static let accounts = Self("ce_source", "urn:siwa:accounts")
   fileprivate static let `operator` = Self("ce_source", "urn:siwa:operator")
+  fileprivate static let relay = Self("ce_source", "urn:siwa:email-relay")
   fileprivate static let quarantined = Self("ce_type", "com.apple.siwa.quarantined.v1")
   fileprivate static let signingKey = Self("ce_type", "com.apple.siwa.signing-key.v1")
   fileprivate static let emailRelay = Self("ce_type", "com.apple.siwa.email-relay.v1")
@@ -103,6 +110,25 @@ extension EventRecord.Header {
   fileprivate static let consentRevoked = Self("ce_type", "com.apple.siwa.consent-revoked.v1")
   fileprivate static let accountDelete = Self("ce_type", "com.apple.siwa.account-delete.v1")
   fileprivate static let accountDeletionRequested = Self("ce_type", "com.apple.siwa.account-deletion-requested.v1")
+  fileprivate static let tokensRevoked = Self("ce_type", "com.apple.siwa.tokens-revoked.v1")
+  fileprivate static let revocationUnproven = Self("ce_type", "com.apple.siwa.revocation-unproven.v1")
+  fileprivate static let noToken = Self("ce_type", "com.apple.siwa.no-token.v1")
+  fileprivate static let sessionsEnded = Self("ce_type", "com.apple.siwa.sessions-ended.v1")
+  fileprivate static let accountErased = Self("ce_type", "com.apple.siwa.account-erased.v1")
+  fileprivate static let relayChanged = Self("ce_type", "com.apple.siwa.relay-changed.v1")
+}
+
+extension AccountOutcome.Name {
+  fileprivate var typeHeader: EventRecord.Header {
+    switch self {
+    case .tokensRevoked: .tokensRevoked
+    case .revocationUnproven: .revocationUnproven
+    case .noToken: .noToken
+    case .sessionsEnded: .sessionsEnded
+    case .accountErased: .accountErased
+    case .relayChanged: .relayChanged
+    }
+  }
 }
 
 extension AccountEvent.Kind {

@@ -17,16 +17,19 @@ public struct RelayRecord: Sendable, Hashable {
 
   /// The value of the record, described by `schemas/email-relay.v1.json`.
   var json: [UInt8] {
-    var members: [JSONValue.Member] = [
-      .init("team", .string(account.team.text)), .init("sub", .string(account.subject.text)),
-      .init("status", .string(state.status.rawValue)), .init("since", .integer(state.since.milliseconds)),
-    ]
+    var json: [UInt8] = []
+    json.reserveCapacity(320)
+    json.append(#"{"team":""#, account.team.text)
+    json.append(#"","sub":""#, account.subject.text)
+    json.append(#"","status":""#, state.status.rawValue)
+    json.append(#"","since":"#, state.since.milliseconds)
     if let address = state.address {
-      members.append(.init("email", .string(address.text)))
-      members.append(.init("is_private_email", .boolean(state.isPrivate)))
+      json.append(#","email":"#, escaping: address.text)
+      json.append(contentsOf: (state.isPrivate ? #","is_private_email":true"# : #","is_private_email":false"#).utf8)
     }
-    members.append(.init("event", .string(event.text)))
-    return JSONValue.object(members).bytes
+    json.append(#","event":""#, event.text)
+    json.append(contentsOf: #""}"#.utf8)
+    return json
   }
 
   /// Reads the value of a record on `Topic.emailRelay`. Members that this version does not know are passed over.

@@ -3,6 +3,20 @@ public enum JSON {
   /// Appends `text` as a string with as few escapes as there can be: the form of RFC 8785 §3.2.2.2.
   public static func append(_ text: String, to output: inout [UInt8]) {
     output.append(UInt8(ascii: "\""))
+    if needsEscapes(text) { appendEscaped(text, to: &output) } else { output.append(contentsOf: text.utf8) }
+    output.append(UInt8(ascii: "\""))
+  }
+
+  private static func needsEscapes(_ text: String) -> Bool {
+    let bytes = text.utf8.span
+    for index in bytes.indices {
+      let byte = bytes[index]
+      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return true }
+    }
+    return false
+  }
+
+  private static func appendEscaped(_ text: String, to output: inout [UInt8]) {
     for byte in text.utf8 {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"): output.append(contentsOf: [UInt8(ascii: "\\"), byte])
@@ -18,7 +32,6 @@ public enum JSON {
       default: output.append(byte)
       }
     }
-    output.append(UInt8(ascii: "\""))
   }
 
   /// Appends `value` as a number.
