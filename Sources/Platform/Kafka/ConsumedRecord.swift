@@ -9,16 +9,37 @@ public struct ConsumedRecord: Sendable, Hashable {
   /// The content; nil is a tombstone.
   public let value: [UInt8]?
   /// What goes beside the content, in its order. Made anew each time that it is asked for.
-  public var headers: [KafkaHeader] { packedHeaders.headers }
+  public var headers: [KafkaHeader] { storedHeaders.packed.headers }
   /// When it was made, or appended where the topic is set so: milliseconds since 1970. Nil if nobody said.
   public let timestamp: Int64?
-  let packedHeaders: PackedHeaders
+  let storedHeaders: StoredHeaders
 
   /// A record from its parts, for whatever stands in for a topic.
   package init(
     topic: String, position: KafkaPosition, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], timestamp: Int64?
   ) {
     (self.topic, self.position, self.key, self.value) = (topic, position, key, value)
-    (packedHeaders, self.timestamp) = (PackedHeaders(headers), timestamp)
+    (storedHeaders, self.timestamp) = (.packed(PackedHeaders(headers)), timestamp)
   }
+}
+
+/// Where a record's headers are.
+enum StoredHeaders: Sendable, Hashable {
+  /// Here.
+  case packed(PackedHeaders)
+  /// With librdkafka, until somebody asks for them.
+  case unread(UnreadHeaders.Reference)
+
+  /// The headers in one run of bytes.
+  var packed: PackedHeaders {
+    switch self {
+    case .packed(let headers): headers
+    case .unread(let headers): headers.packed
+    }
+  }
+
+  /// Wherever they are, the headers are what counts.
+  static func == (left: Self, right: Self) -> Bool { left.packed == right.packed }
+
+  func hash(into hasher: inout Hasher) { packed.hash(into: &hasher) }
 }

@@ -15,6 +15,8 @@ public import EventLoop
   private let patience: Duration
   private let alarm = Deadline()
   private var names = TopicNames()
+  /// As many as a reader has under way at a time, and then some.
+  var unreadHeaders = UnreadHeaders(limit: 8192)
   /// What is told when the records before it are.
   private var failure: KafkaError?
   private(set) var isClosed = false
@@ -48,6 +50,7 @@ public import EventLoop
   isolated deinit {
     events.close()
     commits.close()
+    unreadHeaders.copyAll()
   }
 
   /// Reads these partitions from now on, and no others.
@@ -108,6 +111,7 @@ public import EventLoop
     wake()
     events.close()
     commits.close()
+    unreadHeaders.copyAll()
     await client.destroy()
   }
 
@@ -117,9 +121,10 @@ public import EventLoop
     while records.count < limit, failure == nil, share.notices.isEmpty, let event = unsafe events.next() {
       switch unsafe rd_kafka_event_type(event) {
       case RD_KAFKA_EVENT_FETCH:
-        // One a event: librdkafka hands records to applications one by one.
-        while let message = unsafe rd_kafka_event_message_next(event) {
-          unsafe records.append(ConsumedRecord(message, &names))
+        // One an event: librdkafka hands records to applications one by one.
+        if let message = unsafe rd_kafka_event_message_next(event) {
+          unsafe records.append(ConsumedRecord(.init(event: event, pointer: message), &names, unreadHeaders))
+          continue
         }
       case RD_KAFKA_EVENT_REBALANCE:
         unsafe rebalance(event)
