@@ -66,6 +66,26 @@ let contract: [Clause] = [
     }
     #expect(try positions.map { try $0.get().offset } == Array(0..<50))
   },
+  Clause("a record that waits for room has all its headers, in their order") { cluster in
+    let topic = try await cluster.makeTopic(1)
+    let own = [KafkaHeader("number", [7]), KafkaHeader("none", nil as [UInt8]?), KafkaHeader("empty", [])]
+    let added = [KafkaHeader("more", [1, 2]), KafkaHeader("number", [8])]
+    let results = try await cluster.withProducer([("queue.buffering.max.messages", "2")]) { producer in
+      await withCheckedContinuation { done in
+        var results: [Outcome] = []
+        for _ in 0..<6 {
+          producer.send(KafkaRecord(topic: topic, key: nil, value: [], headers: own), adding: added.count) { list in
+            for header in added { list.add(header.name, header.value) }
+          } then: {
+            results.append($0)
+            if results.count == 6 { done.resume(returning: results) }
+          }
+        }
+      }
+    }
+    for result in results { _ = try result.get() }
+    #expect(try await cluster.read(6, from: topic).map(\.headers) == Array(repeating: own + added, count: 6))
+  },
   Clause("more senders than may wait are turned away, and may try again") { cluster in
     let topic = try await cluster.makeTopic(1)
     let properties = [("queue.buffering.max.messages", "5"), ("linger.ms", "500")]

@@ -2,38 +2,27 @@ import CLibrdkafka
 import EventLoop
 
 extension Client {
-  /// Copies the record into librdkafka's queue.
+  /// Copies the record into librdkafka's queue, with these headers and not its own, which librdkafka takes over if it
+  /// takes the record.
   @Loop
-  func produce(_ record: KafkaRecord, topic: Topic, mark: Int) -> rd_kafka_resp_err_t {
-    let headers = unsafe Self.headers(record.headers)
+  func produce(
+    _ record: KafkaRecord, _ headers: inout HeaderList, topic: Topic, mark: Int
+  ) -> rd_kafka_resp_err_t {
+    let list = unsafe headers.pointer
     let result = unsafe withBytes(record.key) { key, keySize in
       unsafe withBytes(record.value) { value, valueSize in
         unsafe crdkafka_produce(
-          handle.pointer, topic.handle, record.partition ?? RD_KAFKA_PARTITION_UA, key, keySize, value, valueSize,
-          headers,
+          handle.pointer, topic.handle, record.partition ?? RD_KAFKA_PARTITION_UA, key, keySize, value, valueSize, list,
           UInt(bitPattern: mark))
       }
     }
-    if result != RD_KAFKA_RESP_ERR_NO_ERROR, let headers = unsafe headers {
-      unsafe rd_kafka_headers_destroy(headers)  // ours still, because librdkafka did not take the record
-    }
+    if result == RD_KAFKA_RESP_ERR_NO_ERROR { headers.letGo() }
     return result
-  }
-
-  private static func headers(_ headers: [KafkaHeader]) -> OpaquePointer? {
-    guard !headers.isEmpty else { return nil }
-    let result = unsafe rd_kafka_headers_new(headers.count)
-    for header in headers {
-      unsafe withBytes(header.value) { value, size in
-        _ = unsafe rd_kafka_header_add(result, header.name, -1, value, size)
-      }
-    }
-    return unsafe result
   }
 }
 
 /// Calls `body` with the bytes: nil for nil, but never for empty ones, which Kafka tells apart.
-private func withBytes<Value>(_ bytes: [UInt8]?, _ body: (UnsafeRawPointer?, Int) -> Value) -> Value {
+func withBytes<Value>(_ bytes: [UInt8]?, _ body: (UnsafeRawPointer?, Int) -> Value) -> Value {
   guard let bytes else { return body(nil, 0) }
   return unsafe bytes.withUnsafeBytes { raw in
     if let base = raw.baseAddress, raw.count > 0 { return unsafe body(base, raw.count) }

@@ -64,7 +64,19 @@ import JSON
   /// Sends the record and goes on; `report` is called once, with what `send` would return or throw. It may be called
   /// before this returns.
   public func send(_ record: KafkaRecord, then report: @escaping @Loop (Result<KafkaPosition, KafkaError>) -> Void) {
-    accept(record, from: Sender(answer: report))
+    send(record, adding: 0, { _ in }, then: report)
+  }
+
+  /// Sends the record with up to `count` headers more, which `add` adds, as `send` does without: for whoever has them in
+  /// a form of its own, and would make others for nothing.
+  public func send(
+    _ record: KafkaRecord, adding count: Int, _ add: (inout HeaderList) -> Void,
+    then report: @escaping @Loop (Result<KafkaPosition, KafkaError>) -> Void
+  ) {
+    var headers = HeaderList(room: record.headers.count + count)
+    headers.add(record.headers)
+    add(&headers)
+    accept(record, &headers, from: Sender(answer: report))
   }
 
   /// Ends the producer: takes nothing more, and waits for what is under way, at most for `limit`.
@@ -97,14 +109,16 @@ import JSON
 
   /// Hands the record over and leaves the sender where its delivery report finds it. Nothing may come between the two:
   /// a report is served in a later turn of the loop, so this must not suspend.
-  private func accept(_ record: KafkaRecord, from sender: Sender) {
+  private func accept(_ record: KafkaRecord, _ headers: inout HeaderList, from sender: Sender) {
     guard !isClosed else { return sender.answer(.failure(.producerClosed)) }
     let now = Loop.now
     if sweep.due == .distantFuture { sweep.set(now + deadlines.sweep) }
     do throws(KafkaError) {
-      if waitingForRoom.isEmpty, let place = try handOver(record) {
+      if waitingForRoom.isEmpty, let place = try handOver(record, &headers) {
         deliveries.wait(sender, in: place, until: now + deadlines.answer)
       } else if waitingForRoom.count < maximumWaiting {
+        var record = record
+        record.headers = headers.headers
         waitingForRoom.append(record, sender, until: now + deadlines.room)
       } else {
         throw KafkaError(.queueFull, detail: "as many senders as may wait for room in librdkafka's queue")
@@ -114,11 +128,11 @@ import JSON
     }
   }
 
-  /// Gives the record to librdkafka. Returns its place, or nil if the queue is full.
-  private func handOver(_ record: KafkaRecord) throws(KafkaError) -> Int? {
+  /// Gives the record to librdkafka, with these headers. Returns its place, or nil if the queue is full.
+  private func handOver(_ record: KafkaRecord, _ headers: inout HeaderList) throws(KafkaError) -> Int? {
     let topic = try topic(named: record.topic)
     let place = deliveries.reserve()
-    let result = client.produce(record, topic: topic, mark: place)
+    let result = client.produce(record, &headers, topic: topic, mark: place)
     if result == RD_KAFKA_RESP_ERR_NO_ERROR { return place }
     deliveries.release(place)
     if result == RD_KAFKA_RESP_ERR__QUEUE_FULL { return nil }
@@ -168,8 +182,10 @@ import JSON
 
   private func admitWaiting() {
     while let waiting = waitingForRoom.first {
+      var headers = HeaderList(room: waiting.record.headers.count)
+      headers.add(waiting.record.headers)
       do throws(KafkaError) {
-        guard let place = try handOver(waiting.record) else { return }
+        guard let place = try handOver(waiting.record, &headers) else { return }
         // What is left of the whole deadline: the first part went by while it waited.
         let due = waiting.due + (deadlines.answer - deadlines.room)
         deliveries.wait(waiting.sender, in: place, until: due)

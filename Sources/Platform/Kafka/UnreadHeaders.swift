@@ -1,5 +1,4 @@
 import CLibrdkafka
-import Glibc
 import Synchronization
 
 /// The headers of the records that a consumer has given out, where librdkafka has them.
@@ -98,20 +97,9 @@ final class UnreadHeaders: Sendable {
 extension PackedHeaders {
   /// Copies a message's headers.
   fileprivate init(_ message: UnreadHeaders.Message) {
-    self.init()
     var list: OpaquePointer?
-    // The list belongs to the message.
-    guard unsafe rd_kafka_message_headers(message.pointer, &list) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
-    var index = 0
-    var name: UnsafePointer<CChar>?
-    var value: UnsafeRawPointer?
-    var size = 0
-    while unsafe rd_kafka_header_get_all(list, index, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
-      guard let name = unsafe name else { break }
-      unsafe append(
-        UnsafeRawBufferPointer(start: name, count: strlen(name)),
-        value.map { unsafe UnsafeRawBufferPointer(start: $0, count: size) })
-      index += 1
-    }
+    // The list belongs to the message, which has none where it has no headers.
+    _ = unsafe rd_kafka_message_headers(message.pointer, &list)
+    unsafe self.init(list: list)
   }
 }

@@ -45,6 +45,33 @@ import Testing
     #expect(producers.count == 2)
     _ = consume cluster
   }
+
+  @Test(.timeLimit(.minutes(3))) func aRecordOfAnEventIsTheSameInEitherForm() async throws {
+    let cluster = try EmbeddedCluster(brokers: 1)
+    try cluster.createTopic(Topic.signingKeys.name, partitions: 1)
+    let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
+    let log = try KafkaEventLog(topics: [.signingKeys]) { () throws(KafkaError) in
+      try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    }
+    let headers = [("ce_id", "1"), ("empty", ""), ("ce_id", "2")].map {
+      EventRecord.Header(name: $0, value: [UInt8]($1.utf8))
+    }
+    let record = EventRecord(topic: .signingKeys, key: [1], value: [2, 3], headers: headers)
+    _ = try await log.append(record)
+    _ = try await withCheckedContinuation { done in log.append(KafkaRecord(record)) { done.resume(returning: $0) } }
+      .get()
+    await log.close(within: .seconds(120))
+    let consumer = try Consumer(configuration, group: nil, log: { _ in })
+    try consumer.assign([PartitionStart(topic: Topic.signingKeys.name, partition: 0, at: .beginning)])
+    var records: [ConsumedRecord] = []
+    while records.count < 2 { records += try await consumer.next(upTo: 2) }
+    for read in records {
+      #expect(read.key == [1] && read.value == [2, 3])
+      #expect(read.headers == headers.map { KafkaHeader($0.name, $0.value) })
+    }
+    await consumer.close()
+    _ = consume cluster
+  }
 }
 
 extension EventLog {

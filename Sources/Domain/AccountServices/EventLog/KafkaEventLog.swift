@@ -29,14 +29,24 @@ package final class KafkaEventLog: EventLog {
 
   package func append(
     _ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
-  ) { append(KafkaRecord(record), then: report) }
+  ) {
+    append(
+      KafkaRecord(topic: record.topic.name, key: record.key, value: record.value), record.headers, then: report)
+  }
 
   package func append(
     _ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) { append(record, [], then: report) }
+
+  private func append(
+    _ record: KafkaRecord, _ headers: [EventRecord.Header],
+    then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     let producer: Producer
     do throws(EventLogError) { producer = try living() } catch { return report(.failure(error)) }
-    producer.send(record) { [self] result in
+    producer.send(record, adding: headers.count) { list in
+      for header in headers { list.add(header.name, header.value) }
+    } then: { [self] result in
       switch result {
       case .success(let position):
         report(.success(EventLogPosition(partition: position.partition, offset: position.offset)))
