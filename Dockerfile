@@ -8,7 +8,8 @@ RUN make release
 
 FROM debian:bookworm-slim
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends ca-certificates curl libcurl4 libpq5 librdkafka1 libsqlite3-0 libssl3 libyaml-0-2 \
+ && apt-get install --yes --no-install-recommends ca-certificates curl libcurl4 libmimalloc2.0 libpq5 librdkafka1 libsqlite3-0 libssl3 \
+    libyaml-0-2 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 10001 --create-home --home-dir /var/lib/siwa --shell /usr/sbin/nologin siwa
 COPY --from=build /siwa/build/ /usr/local/bin/

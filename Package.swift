@@ -24,9 +24,13 @@ func room(_ floor: String, _ name: String, _ dependencies: [Target.Dependency]) 
 }
 
 /// A program that somebody runs: it reads its configuration, builds and runs.
+///
+/// As released it has mimalloc in place of glibc's allocator, for all the libraries in it: the e-mail relay takes a seventh
+/// less CPU to catch up, and the ingress two megabytes more. Tests keep glibc's, which sanitizers and checks know.
 func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .executableTarget(
-    name: name, dependencies: dependencies, path: "Sources/Programs/\(name)", swiftSettings: strict)
+    name: name, dependencies: dependencies, path: "Sources/Programs/\(name)", swiftSettings: strict,
+    linkerSettings: [.linkedLibrary("mimalloc", .when(configuration: .release))])
 }
 
 /// The tests of a module. What lies `beside` the sources is read from where it is, and not built in.
