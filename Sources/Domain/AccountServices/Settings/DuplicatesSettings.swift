@@ -14,7 +14,7 @@ package struct DuplicatesSettings: Configurable, Equatable {
   package init(reading settings: inout Settings) {
     number = settings.read(
       "ingress.duplicates.number", .integer(1000...10_000_000, unit: "events"), default: 100_000,
-      "How many accepted events are remembered, so that what Apple repeats makes no second record; up to 130 bytes each."
+      "How many accepted events are remembered, so that what Apple repeats makes no second record; 26 bytes each."
     )
     time = settings.read(
       "ingress.duplicates.time", .duration(.seconds(1) ... .seconds(365 * 86_400)), default: .seconds(90_000),
