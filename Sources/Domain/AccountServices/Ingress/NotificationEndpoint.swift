@@ -158,17 +158,19 @@ package final class NotificationEndpoint {
   private func note(
     _ acceptance: EventPublisher.Acceptance, of event: VerifiedNotification.Event, _ record: EventRecord
   ) {
-    let (id, topic) = (LogValue.string(event.id.text), LogValue.string(record.topic.name))
+    // Metadata is made only where it is written.
     switch acceptance {
     case .published(let position):
       logger.debug(
         "event published",
         [
-          "event.id": id, "kafka.topic": topic, "kafka.partition": .integer(position.partition),
-          "kafka.offset": .integer(position.offset),
+          "event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name),
+          "kafka.partition": .integer(position.partition), "kafka.offset": .integer(position.offset),
         ])
-    case .spooled: logger.debug("event spooled", ["event.id": id, "kafka.topic": topic])
-    case .repeated: return logger.debug("event accepted before", ["event.id": id])
+    case .spooled:
+      logger.debug(
+        "event spooled", ["event.id": .string(event.id.text), "kafka.topic": .string(record.topic.name)])
+    case .repeated: return logger.debug("event accepted before", ["event.id": .string(event.id.text)])
     }
     switch event {
     case .known(let known): metrics.countPublished(known.kind)
