@@ -40,7 +40,7 @@ struct FullDisk {
       case .roomThenVersion: useUpRoom()
       }
       spool = try await open()
-      let held = try await spool.heldKeys().count
+      let held = Set(try await spool.heldRecords().map(\.lane)).count
       DurableWriter.say("waits with \(spool.depth) of \(held) accounts, set aside \(spool.setAside)")
       if fault == .roomThenVersion { damage(page: 0, at: 60, with: [0, 0, 0, 3]) }
       unsafe unlink(balloon)

@@ -12,6 +12,8 @@ import Telemetry
 ///     durable-writer drain DIRECTORY COUNT   removing N, removed N; kills itself when it has said the latter so often
 ///     durable-writer store DIRECTORY FIRST   settled N         for the last event of each batch, from FIRST on
 ///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
+///     durable-writer publish DIRECTORY COUNT answers in a file; kills itself at its step of that number, 0 for never
+///     durable-writer accepted DIRECTORY FIRST written N        in batches, from FIRST on
 ///     durable-writer start DIRECTORY 0       what becomes of it where there is no room at the start
 ///     durable-writer nameless DIRECTORY 0    the same where there is no room for the names of files
 ///     durable-writer damaged DIRECTORY 0     the same with a file whose damage shows once there is room
@@ -29,6 +31,8 @@ struct DurableWriter {
     case "drain": exit(Loop.run { await empty(words[2], until: first) })
     case "store": exit(Loop.run { await settle(words[2], first...) })
     case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
+    case "publish": exit(Loop.run { await PublishingWriter.run(words[2], untilStep: first) })
+    case "accepted": exit(Loop.run { await remember(words[2], from: first) })
     case "start": exit(Loop.run { await startWithoutRoom(words[2]) })
     case "nameless": exit(Loop.run { await FullDisk(directory: words[2]).start(.names) })
     case "damaged": exit(Loop.run { await FullDisk(directory: words[2]).start(.roomThenDamage) })
@@ -107,8 +111,8 @@ struct DurableWriter {
       await spool.close()
       fill()
       spool = try await open()
-      let (held, read) = (try await spool.heldKeys(), try await spool.read(after: 0, limit: 10))
-      say("waits with \(spool.depth) of \(held.count) accounts, read \(read.count)")
+      let (held, read) = (try await spool.heldRecords(), try await spool.read(after: 0, limit: 10))
+      say("waits with \(spool.depth) of \(Set(held.map(\.lane)).count) accounts, read \(read.count)")
       await insert(3, into: spool)
       unsafe unlink("\(directory)-balloon")
       // The spool tries by itself, and tells nobody but those who ask.
@@ -236,6 +240,23 @@ struct DurableWriter {
         complain("\(error)")
       }
     }
+  }
+
+  /// Remembers accepted events, and says what was written down.
+  @Loop
+  private static func remember(_ directory: String, from first: Int) async -> Int32 {
+    guard let team = TeamID("A1B2C3D4E5"), let audience = ClientID("com.example.app") else { return 1 }
+    let events = AcceptedEvents(
+      in: directory, number: 1000, time: .seconds(86_400), now: { .now }, logger: Logger(level: .info, format: .text))
+    for batch in stride(from: first, to: .max, by: 7) {
+      for number in batch..<batch + 7 {
+        guard let id = EventID("event-\(number)") else { return 1 }
+        events.insert(AcceptedEvents.Mark(of: id, on: .accountEvents, team: team, audience: audience))
+      }
+      await events.flush()
+      say("written \(batch + 6)")
+    }
+    return 1
   }
 
   static func say(_ line: String) {

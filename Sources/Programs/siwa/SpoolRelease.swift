@@ -69,7 +69,7 @@ struct SpoolRelease: Command {
     _ chosen: [StoppedSpool.Place], of spool: StoppedSpool, with producer: Producer, _ damage: inout SpoolError?
   ) async throws(KafkaError) -> ExitCode {
     var exit = ExitCode.success
-    var refused: [Int: Int64] = [:]
+    var refused: [LaneID: Int64] = [:]
     for place in chosen {
       let sequence = place.sequence
       if let earlier = refused[place.account] {

@@ -21,16 +21,17 @@ final class MemoryLog: EventLog {
   /// Why the log is not ready; nil while it is.
   var unreadiness: EventLogError?
   private(set) var isClosed = false
-  private var isHolding = false
+  /// Which appends wait.
+  private var holds: (EventRecord) -> Bool = { _ in false }
   private var observer: CheckedContinuation<Void, Never>?
   private var held: [(record: EventRecord, report: Report)] = []
 
-  /// Lets every append wait from now on, until `release`.
-  func hold() { isHolding = true }
+  /// Lets appends wait from now on, until `release`: all, or some.
+  func hold(where holds: @escaping (EventRecord) -> Bool = { _ in true }) { self.holds = holds }
 
   /// Lets those that wait go on, and all that come.
   func release() {
-    isHolding = false
+    holds = { _ in false }
     while !held.isEmpty { releaseFirst() }
   }
 
@@ -62,7 +63,7 @@ final class MemoryLog: EventLog {
 
   func append(_ record: EventRecord, then report: @escaping Report) {
     if isClosed { Issue.record("an append to a log that was closed") }
-    guard isHolding else { return settle(record, report) }
+    guard holds(record) else { return settle(record, report) }
     held.append((record, report))
     observer?.resume()
     observer = nil

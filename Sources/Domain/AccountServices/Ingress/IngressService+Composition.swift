@@ -32,6 +32,9 @@ extension IngressService {
 }
 
 extension EventPublisher {
+  /// How long an account is left alone whose record Kafka did not take.
+  private static let pace = RetryPace(first: .milliseconds(250), longest: .seconds(30))
+
   /// A publisher with spool and memory where the settings have them.
   package convenience init(
     _ settings: IngressSettings, log: any EventLog, registry: MetricsRegistry, logger: Logger,
@@ -44,8 +47,8 @@ extension EventPublisher {
       accepted: AcceptedEvents(
         in: settings.spool.directory, number: settings.duplicates.number, time: settings.duplicates.time, now: now,
         logger: logger),
-      patience: settings.spool.after, deadline: settings.publishDeadline, metrics: PublicationMetrics(registry),
-      logger: logger)
+      patience: settings.spool.after, deadline: settings.publishDeadline, pace: Self.pace,
+      metrics: PublicationMetrics(registry), logger: logger)
   }
 }
 

@@ -8,6 +8,9 @@ import Testing
 /// A publisher over a log in a test's hand and a real spool.
 @Loop
 final class PublisherRig {
+  /// So short that a test does not wait for it.
+  nonisolated static let pace = RetryPace(first: .milliseconds(1), longest: .milliseconds(4))
+
   let log = MemoryLog()
   let lines = CapturedLog()
   let registry = MetricsRegistry()
@@ -22,18 +25,25 @@ final class PublisherRig {
     patience: Duration = .seconds(600), deadline: Duration = .seconds(600), limit: Int = 1 << 30, drains: Bool = true,
     _ body: @Loop (PublisherRig) async throws -> Void
   ) async throws {
-    let rig = try await PublisherRig(patience: patience, deadline: deadline, limit: limit, in: TemporaryDirectory())
+    let rig = try await PublisherRig(
+      patience: patience, deadline: deadline, limit: limit, pace: pace, in: TemporaryDirectory())
     try await rig.whileDraining(drains, body)
   }
 
-  /// Ends this one and runs `body` with another one over the same spool, as the next run of a program.
-  func again(_ body: @Loop (PublisherRig) async throws -> Void) async throws {
+  /// Ends this one and runs `body` with another one over the same spool, as the next run of a program. Its log may hold
+  /// all from the beginning; at another `pace` who failed is not tried again as soon.
+  func again(
+    holding: Bool = false, pace: RetryPace = pace, _ body: @Loop (PublisherRig) async throws -> Void
+  ) async throws {
     await publisher.close(by: .now)
-    let next = try await PublisherRig(patience: patience, deadline: deadline, limit: limit, in: folder)
+    let next = try await PublisherRig(patience: patience, deadline: deadline, limit: limit, pace: pace, in: folder)
+    if holding { next.log.hold() }
     try await next.whileDraining(true, body)
   }
 
-  private init(patience: Duration, deadline: Duration, limit: Int, in folder: TemporaryDirectory) async throws {
+  private init(
+    patience: Duration, deadline: Duration, limit: Int, pace: RetryPace, in folder: TemporaryDirectory
+  ) async throws {
     (self.patience, self.deadline, self.limit, self.folder) = (patience, deadline, limit, folder)
     spool = try await Spool.open(
       directory: folder.path, limit: limit, now: { .now }, registry: registry, logger: lines.logger())
@@ -41,7 +51,7 @@ final class PublisherRig {
       in: folder.path, number: 1000, time: .seconds(3600), now: { .now }, logger: lines.logger())
     publisher = try await EventPublisher(
       log: log, spool: spool, accepted: accepted, patience: patience, deadline: deadline,
-      metrics: PublicationMetrics(registry),
+      pace: pace, metrics: PublicationMetrics(registry),
       logger: lines.logger())
   }
 
@@ -83,6 +93,9 @@ final class PublisherRig {
 
   private static func record(_ person: String, _ number: Int) -> EventRecord {
     EventRecord(
-      topic: .accountEvents, key: Array(person.utf8), value: Array("\(person)-\(number)".utf8), headers: [])
+      topic: .accountEvents, key: Array(person.utf8), value: Array("\(person)-\(number)".utf8),
+      headers: [("ce_id", "\(person)-\(number)"), ("ce_team", "A1B2C3D4E5"), ("ce_audience", "com.example.app")].map {
+        EventRecord.Header(name: $0.0, value: Array($0.1.utf8))
+      })
   }
 }

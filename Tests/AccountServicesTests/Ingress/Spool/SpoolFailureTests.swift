@@ -120,10 +120,11 @@ import Testing
         log: MemoryLog(), spool: spool,
         accepted: AcceptedEvents(
           in: rig.files.path, number: 1000, time: .seconds(3600), now: { .now }, logger: rig.log.logger()),
-        patience: .seconds(600), deadline: .seconds(600), metrics: PublicationMetrics(rig.registry),
+        patience: .seconds(600), deadline: .seconds(600), pace: PublisherRig.pace,
+        metrics: PublicationMetrics(rig.registry),
         logger: rig.log.logger())
       #expect(try await publisher.publish(SpoolRig.record(2), as: nil) == .spooled)
-      spool.whenSetAside?(try await spool.heldKeys())
+      spool.whenSetAside?()
       guard case .published = try await publisher.publish(SpoolRig.record(3), as: nil) else {
         Issue.record("it waits for what is not there")
         return
@@ -140,7 +141,8 @@ import Testing
         log: log, spool: spool,
         accepted: AcceptedEvents(
           in: rig.files.path, number: 1000, time: .seconds(3600), now: { .now }, logger: rig.log.logger()),
-        patience: .seconds(600), deadline: .seconds(600), metrics: PublicationMetrics(rig.registry),
+        patience: .seconds(600), deadline: .seconds(600), pace: PublisherRig.pace,
+        metrics: PublicationMetrics(rig.registry),
         logger: rig.log.logger())
       log.unreadiness = .sample(.unavailable)
       #expect(await publisher.check() == .replaced(cause: "the spool takes over: told to"))

@@ -42,7 +42,8 @@ struct DrainLoad: Sendable {
       let brokers = SimulatedBrokers()
       let publisher = try await EventPublisher(
         log: brokers, spool: spool, accepted: accepted, patience: .seconds(1), deadline: .seconds(5),
-        metrics: PublicationMetrics(registry), logger: logger)
+        pace: RetryPace(first: .milliseconds(250), longest: .seconds(30)), metrics: PublicationMetrics(registry),
+        logger: logger)
       brokers.areAway = true
       try await publish(records, to: publisher)
       brokers.areAway = false

@@ -1,83 +1,219 @@
 import AccountEvents
+import EventLoop
 
-/// What is under way of each account: one record at a time goes to the log, whatever else there is of it comes behind.
+/// The lanes of all accounts, and whose turn it is to go from the spool to the log.
 ///
-/// An account is known by a hash of its key, which is never written down. Two accounts with one hash wait for each other
-/// now and then, and notice nothing.
-struct AccountLanes {
-  /// An account that something is under way of. A record without a key is an account of its own.
-  typealias Name = Int
+/// A lane is tried when its own next try is due, whatever becomes of others. How many are on their way at once decides how
+/// fast a drain is, because a log and a disk count requests and syncs. But what is on its way when the process is killed may
+/// come twice. So it begins with few; each record that is through makes room for one more, and an account's first failure
+/// has it begin anew. A process that is killed early has little under way, and one that drains for a second has all that is
+/// good for its pace. Who fails occupies the log for as long as that tries, and so has places beside the others', and who
+/// fails again has others than those.
+struct AccountLanes<Newcomer: Equatable> {
+  typealias Action = AccountLane<Newcomer>.Action
 
-  private struct Lane {
-    /// A publisher is between `enter` and `leave`.
-    var isEntered = false
-    /// A record that the spool holds too is on its way to the log.
-    var isBusy = false
-    /// How many records the spool holds, and those that it is being given.
-    var held = 0
-    /// Publishers that wait to enter, in their order.
-    var waiting: [CheckedContinuation<Void, Never>] = []
-
-    var isIdle: Bool { !isEntered && !isBusy && held == 0 }
+  /// A lane's turn, and the number of the record to be brought.
+  struct Turn {
+    let lane: LaneID
+    let sequence: Int64
   }
 
-  private var lanes: [Name: Lane] = [:]
+  private let pace: RetryPace
+  private let random: () -> Double
+  private var lanes: [LaneID: AccountLane<Newcomer>] = [:]
+  /// Whose turn it is, by their failures as in `Window`.
+  private var ready = [FIFO<LaneID>](repeating: FIFO(), count: Window.levels)
+  private var backingOff = Heap()
+  /// How many the drain has on their way, by their failures.
+  private var underWay = [Int](repeating: 0, count: Window.levels)
+  /// How many of them may be such as did not fail the last time.
+  private var width = Window.width.lowerBound
+
+  /// Lanes that are tried again at this pace; `random` is from 0 to 1.
+  init(_ pace: RetryPace, random: @escaping () -> Double) { (self.pace, self.random) = (pace, random) }
 
   /// How many accounts something is under way of.
   var count: Int { lanes.count }
 
-  /// The lane of a record.
-  static func name(of record: EventRecord) -> Name { name(of: record.key ?? record.value) }
+  /// When the next lane is due that backs off; nil where none does.
+  var due: MonotonicTime? { backingOff.first?.due }
+
+  // MARK: Apple's end
+
+  /// Lets a new record in, or has it wait: then nothing is to be done.
+  mutating func arrive(_ newcomer: Newcomer, in id: LaneID, logIsTrusted: Bool) -> Action? {
+    lanes[id, default: AccountLane()].arrive(newcomer, logIsTrusted: logIsTrusted)
+  }
+
+  /// The spool has a new record.
+  mutating func stored(_ newcomer: Newcomer, as sequence: Int64, in id: LaneID, at now: MonotonicTime) -> Action? {
+    let due = retries(at: now)
+    return step(id) { $0.stored(newcomer, as: sequence, retryAt: due) }
+  }
+
+  // MARK: The log's end
+
+  /// The log did not take a new record, or with nil what the drain brought.
+  mutating func failed(_ newcomer: Newcomer?, in id: LaneID, isRefused: Bool, at now: MonotonicTime) -> Action? {
+    if newcomer == nil, let failures = failures(in: id, where: .inFlight(nil)) {
+      underWay[Window.level(failures)] -= 1
+      if failures == 0 { width = Window.width.lowerBound }
+    }
+    let due = retries(at: now)
+    return step(id) { $0.failed(newcomer, isRefused: isRefused, retryAt: due) }
+  }
+
+  /// What the log has is gone from the spool.
+  mutating func removed(from id: LaneID) {
+    if let failures = failures(in: id, where: .leaving(nil)) {
+      underWay[Window.level(failures)] -= 1
+      width = min(width + 1, Window.width.upperBound)
+    }
+    let hadFailed = lanes[id].map { $0.failures > 0 } ?? false
+    step(id) { $0.removeFirst() }
+    if hadFailed { hasten() }
+  }
+
+  /// What it was the turn of cannot be read, and stays for ever: nobody waits for it.
+  mutating func skip(_ turn: Turn) { endTurn(turn) { $0.removeFirst() } }
+
+  /// Gives back a turn of which nothing came.
+  mutating func putBack(_ turn: Turn) { endTurn(turn) { $0.putBack() } }
+
+  private mutating func endTurn(_ turn: Turn, _ body: (inout AccountLane<Newcomer>) -> Void) {
+    guard let failures = failures(in: turn.lane, where: .inFlight(nil)) else { return }
+    underWay[Window.level(failures)] -= 1
+    step(turn.lane, body)
+  }
+
+  /// Whose turn it is, as far as there is room, and no more than so many.
+  mutating func takeTurns(at now: MonotonicTime, limit: Int) -> [Turn] {
+    while let first = backingOff.first, first.due <= now { tryAgain() }
+    var turns: [Turn] = []
+    while turns.count < limit, let turn = takeTurn() { turns.append(turn) }
+    return turns
+  }
+
+  private mutating func takeTurn() -> Turn? {
+    for level in ready.indices.reversed() {
+      while underWay[level] < (level == 0 ? width : Window.ofFailing), let id = ready[level].popFirst() {
+        guard let sequence = step(id, { $0.begin() }) else { continue }
+        underWay[level] += 1
+        return Turn(lane: id, sequence: sequence)
+      }
+    }
+    return nil
+  }
+
+  /// Somebody got through who had failed, or the log is there again: who is due next does not wait for it. If they get
+  /// through, it goes on from there.
+  mutating func hasten() { for _ in 0..<2 { tryAgain() } }
+
+  private mutating func tryAgain() {
+    guard let next = backingOff.popFirst() else { return }
+    step(next.lane) { $0.tryAgain(after: next.due) }
+  }
+
+  /// Adds what the last run left in the spool.
+  mutating func restore(_ sequence: Int64, in id: LaneID) {
+    if lanes[id] == nil { ready[0].append(id) }
+    lanes[id, default: AccountLane()].restore(sequence)
+  }
+
+  /// The spool holds nothing any more.
+  mutating func forgetHeld() { for id in lanes.keys { step(id) { $0.forgetHeld() } } }
+
+  // MARK: Beneath
+
+  /// How often in a row a lane has failed, if that is what becomes of its oldest record.
+  private func failures(in id: LaneID, where head: AccountLane<Newcomer>.Head) -> Int? {
+    lanes[id].flatMap { $0.head == head ? $0.failures : nil }
+  }
+
+  private func retries(at now: MonotonicTime) -> (_ failures: Int) -> MonotonicTime {
+    { [pace, random] failures in now + pace.pause(after: failures, random: random()) }
+  }
+
+  /// Steps a lane, files it where its turn is, and lets go of it when it is over.
+  @discardableResult
+  mutating func step<Value>(_ id: LaneID, _ body: (inout AccountLane<Newcomer>) -> Value?) -> Value? {
+    guard let index = lanes.index(forKey: id) else { return nil }
+    let before = lanes.values[index].head
+    let value = body(&lanes.values[index])
+    let (head, failures) = (lanes.values[index].head, lanes.values[index].failures)
+    if head != before {
+      switch head {
+      case .ready: ready[Window.level(failures)].append(id)
+      case .backingOff(let due): backingOff.insert(Heap.Entry(due: due, lane: id))
+      case .empty, .inFlight, .leaving: break
+      }
+    }
+    if lanes.values[index].isOver { lanes.remove(at: index) }
+    return value
+  }
+}
+
+/// How many lanes the drain has on their way at once.
+private enum Window {
+  /// Of those that did not fail the last time, at the beginning and at most: with 256 a request to a broker had four
+  /// records, with 1024 it has fifteen (`Tests/Benchmarks/Sources/drain`). More would keep new records waiting behind them.
+  static let width = 64...1024
+  /// Of those that failed once, and as many of those that failed again.
+  static let ofFailing = 64
+  static let levels = 3
+
+  /// To which of these a lane belongs that failed so often in a row.
+  static func level(_ failures: Int) -> Int { min(failures, levels - 1) }
+}
+
+/// Which account's lane: a hash of its key, which is never written down. Two accounts with one hash wait for each other now
+/// and then, and notice nothing.
+package struct LaneID: Hashable, Sendable {
+  private let hash: Int
 
   /// The lane of the records with this key, or of the one with this value and no key.
-  static func name(of key: [UInt8]) -> Name { key.hashValue }
-
-  /// Enters the lane, if nobody is in it.
-  mutating func enter(_ name: Name) -> Bool {
-    Self.enter(&lanes[name, default: Lane()])
+  init(of key: [UInt8]) {
+    var hasher = Hasher()
+    unsafe key.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+    hash = hasher.finalize()
   }
 
-  private static func enter(_ lane: inout Lane) -> Bool {
-    defer { lane.isEntered = true }
-    return !lane.isEntered
+  /// The lane of a record.
+  init(of record: EventRecord) { self.init(of: record.key ?? record.value) }
+}
+
+/// Lanes that back off, by when they are due: a binary heap.
+private struct Heap {
+  struct Entry {
+    let due: MonotonicTime
+    let lane: LaneID
   }
 
-  /// Waits for those who are in the lane and before: `waiter` is resumed when it has entered.
-  mutating func wait(for name: Name, _ waiter: CheckedContinuation<Void, Never>) {
-    if enter(name) { return waiter.resume() }
-    lanes[name, default: Lane()].waiting.append(waiter)
-  }
+  private var entries: [Entry] = []
 
-  /// Leaves the lane to the next who waits.
-  mutating func leave(_ name: Name) {
-    guard let lane = lanes[name] else { return }
-    if lane.waiting.isEmpty {
-      change(name) { $0.isEntered = false }
-    } else {
-      lanes[name, default: Lane()].waiting.removeFirst().resume()
+  var first: Entry? { entries.first }
+
+  mutating func insert(_ entry: Entry) {
+    var place = entries.count
+    entries.append(entry)
+    while place > 0, entry.due < entries[(place - 1) / 2].due {
+      entries.swapAt(place, (place - 1) / 2)
+      place = (place - 1) / 2
     }
   }
 
-  /// Whether the spool holds anything of the account.
-  func isHeld(_ name: Name) -> Bool { lanes[name].map { $0.held > 0 } ?? false }
-
-  /// Counts records that the spool holds, or no longer holds.
-  mutating func hold(_ count: Int, of name: Name) { change(name) { $0.held += count } }
-
-  /// Takes the way to the log for a record that the spool holds. Nobody but the spool's drain asks for it, and the
-  /// publisher whose record was on its way before the spool had it.
-  mutating func begin(_ name: Name) -> Bool {
-    if lanes[name, default: Lane()].isBusy { return false }
-    lanes[name, default: Lane()].isBusy = true
-    return true
-  }
-
-  /// Gives the way to the log back.
-  mutating func end(_ name: Name) { change(name) { $0.isBusy = false } }
-
-  private mutating func change(_ name: Name, _ body: (inout Lane) -> Void) {
-    var lane = lanes[name, default: Lane()]
-    body(&lane)
-    lanes[name] = lane.isIdle ? nil : lane
+  mutating func popFirst() -> Entry? {
+    guard let first = entries.first, let last = entries.popLast() else { return nil }
+    if entries.isEmpty { return first }
+    var place = 0
+    while true {
+      var child = 2 * place + 1
+      if child + 1 < entries.count, entries[child + 1].due < entries[child].due { child += 1 }
+      guard child < entries.count, entries[child].due < last.due else { break }
+      entries[place] = entries[child]
+      place = child
+    }
+    entries[place] = last
+    return first
   }
 }

@@ -11,7 +11,8 @@ package import Telemetry
 /// The order of an account's records holds, because one of them at a time is on its way: the next follows when the first
 /// is acknowledged, or queues in the spool behind it. So a record may stand on the log twice, directly one after the
 /// other, and never behind a later one of its account. That is the order of what was accepted, within one process: what two
-/// processes accept of one account stands on the log in no order.
+/// processes accept of one account stands on the log in no order. `AccountLane` has all states and steps; what they say is done
+/// here.
 @Loop
 package final class EventPublisher {
   /// What became of a record that was accepted.
@@ -28,49 +29,48 @@ package final class EventPublisher {
   let spool: Spool
   let metrics: PublicationMetrics
   let logger: Logger
-  let patience: Duration
+  private let patience: Duration
   private let deadline: Duration
   private let accepted: AcceptedEvents
-  var lanes = AccountLanes()
-  private var attempts = Attempts()
-  private var overdue = Attempts()
+  var lanes: AccountLanes<Submission>
+  /// What the log was given, in the order in which it runs out of patience, and then out of time.
+  private var (patient, overdue) = (FIFO<Submission>(), FIFO<Submission>())
   private let alarm = Deadline()
-  private var publishing = 0
-  /// Records that the spool is given while their way to the log is not over.
-  private var settling = 0
-  private var idle: [CheckedContinuation<Void, Never>] = []
+  /// How many are not answered; and how many answers are to come, with those of the log and of the spool.
+  private var (unanswered, pending) = (0, 0)
+  private var idle: CheckedContinuation<Void, Never>?
   private(set) var isClosing = false
-  /// Whether the log failed, or was late, and has acknowledged nothing since.
+  /// Whether the log fails or is late, and acknowledges nothing.
   private(set) var isLogSuspect = false
-  /// What the log acknowledged after the spool had it too: the drain has only to remove it.
-  var deliveredLate: Set<Int64> = []
-  /// The accounts whose records the log did not take when the drain last tried.
-  var failing: Set<AccountLanes.Name> = []
+  private var lastAcknowledged: MonotonicTime?
   /// What the spool holds and the log refuses: each is logged once, and tried again and again.
-  var refused: Set<Int64> = []
-  /// How many records the drain may have on their way.
-  let window = DrainWindow()
+  private var refused: Set<Int64> = []
   /// The drain, while there is nothing to do.
   var drainer: CheckedContinuation<Void, Never>?
+  let drainAlarm = Deadline()
 
   /// A publisher that has what the last run left in the spool.
   ///
   /// - Parameters:
-  ///   - accepted: What was accepted before, so that it is not accepted twice.
+  ///   - accepted: What was accepted before, so that it is not accepted twice. It learns what the spool holds.
   ///   - patience: How long the log may take before the spool has the record too.
   ///   - deadline: How long whoever publishes waits where the spool does not take it either.
+  ///   - pace: How long an account is left alone whose record the log did not take.
   package init(
     log: any EventLog, spool: Spool, accepted: AcceptedEvents, patience: Duration, deadline: Duration,
-    metrics: PublicationMetrics, logger: Logger
+    pace: RetryPace, metrics: PublicationMetrics, logger: Logger
   ) async throws(SpoolError) {
     (self.log, self.spool, self.accepted) = (log, spool, accepted)
-    (self.patience, self.deadline) = (patience, max(patience, deadline))
+    (self.patience, self.deadline, lanes) = (
+      patience, max(patience, deadline), AccountLanes(pace) { .random(in: 0.5...1) }
+    )
     (self.metrics, self.logger) = (metrics, logger)
-    for held in try await spool.heldKeys() { lanes.hold(held.count, of: AccountLanes.name(of: held.key)) }
-    spool.whenSetAside = { [weak self] held in
-      for held in held { self?.lanes.hold(-held.count, of: AccountLanes.name(of: held.key)) }
+    for held in try await spool.heldRecords() {
+      lanes.restore(held.sequence, in: held.lane)
+      if let mark = held.mark { accepted.insert(mark, acceptedAt: held.since) }
     }
-    alarm.onPass { [weak self] in self?.expireAttempts() }
+    spool.whenSetAside = { [weak self] in self?.lanes.forgetHeld() }
+    alarm.onPass { [weak self] in self?.passTime() }
   }
 
   /// Accepts a record, once.
@@ -84,141 +84,180 @@ package final class EventPublisher {
   package func publish(
     _ record: EventRecord, as mark: AcceptedEvents.Mark?, or other: AcceptedEvents.Mark? = nil
   ) async throws(EventLogError) -> Acceptance {
-    publishing += 1
-    defer { endPublishing() }
-    let lane = AccountLanes.name(of: record)
-    if !lanes.enter(lane) { await withCheckedContinuation { lanes.wait(for: lane, $0) } }
-    defer { lanes.leave(lane) }
-    if [mark, other].contains(where: { $0.map(accepted.contains) ?? false }) {
+    try await withCheckedContinuation { waiter in
+      let submission = Submission(record, mark: mark, other: other, waiter: waiter)
+      unanswered += 1
+      pending += 1
+      arrive(submission)
+    }.get()
+  }
+
+  private func arrive(_ submission: Submission) {
+    if isKnown(submission.mark) || isKnown(submission.other) {
       metrics.repeated.increment()
-      return .repeated
+      return answer(submission, .success(.repeated))
     }
-    let acceptance = try await accept(record, lane, inOrder: mark != nil)
-    if let mark { accepted.insert(mark) }
-    return acceptance
+    perform(lanes.arrive(submission, in: submission.lane, logIsTrusted: !isLogSuspect), in: submission.lane)
   }
 
-  private func accept(
-    _ record: EventRecord, _ lane: AccountLanes.Name, inOrder: Bool
-  ) async throws(EventLogError) -> Acceptance {
-    let mustQueue = lanes.isHeld(lane)
-    if !mustQueue, !isLogSuspect { return try await publish(record, lane) }
-    do throws(SpoolError) {
-      try await hold(record, lane)
-      return .spooled
-    } catch {
-      if mustQueue, inOrder { throw EventLogError(error) }
-      // No room: then the log has to take it, or nobody does.
-      let attempt = attempt(record)
-      attempt.noteHeld(.failure(error))
-      return try await settle(attempt)
+  private func isKnown(_ mark: AcceptedEvents.Mark?) -> Bool {
+    guard let mark else { return false }
+    return accepted.contains(mark)
+  }
+
+  // MARK: What a lane says is to be done
+
+  /// Does what is to be done of a lane, and lets in who comes next.
+  func perform(_ action: AccountLanes<Submission>.Action?, in lane: LaneID) {
+    switch action {
+    case .append(let submission): append(submission)
+    case .store(let submission): store(submission)
+    case .answer(let submission, let answer): settle(submission, answer)
+    case .remove(let sequence): remove(sequence, of: lane)
+    case nil: break
     }
+    while let next = lanes.step(lane, { $0.next() }) { arrive(next) }
   }
 
-  /// The way of nearly all records: to the log, and to the spool where that takes too long.
-  private func publish(_ record: EventRecord, _ lane: AccountLanes.Name) async throws(EventLogError) -> Acceptance {
-    let attempt = attempt(record)
-    if case .success(let position) = await attempt.wait() { return .published(position) }
-    let mayBegin = lanes.begin(lane)
-    precondition(mayBegin, "the drain takes nothing of an account that nothing is held of")
-    settling += 1
-    Task(executorPreference: Loop.executor) { await self.hold(record, lane, during: attempt) }
-    return try await settle(attempt)
-  }
-
-  private func settle(_ attempt: Attempt) async throws(EventLogError) -> Acceptance {
-    switch await attempt.settle() {
-    case .published(let position): return .published(position)
-    case .held: return .spooled
-    case .lost(let log, let spool): throw EventLogError(log, and: spool)
-    }
-  }
-
-  /// Gives a record to the spool whose way to the log takes too long, or has failed; then waits for the end of that way.
-  private func hold(_ record: EventRecord, _ lane: AccountLanes.Name, during attempt: Attempt) async {
-    do throws(SpoolError) {
-      let sequence = try await hold(record, lane)
-      attempt.noteHeld(.success(()))
-      if case .success = await attempt.waitForReport() { deliveredLate.insert(sequence) }
-    } catch {
-      // What the log still has of it comes before whatever it is given next.
-      attempt.noteHeld(.failure(error))
-    }
-    lanes.end(lane)
-    wakeDrain()
-    settling -= 1
-    resumeIdle()
-  }
-
-  /// Gives the record to the log.
-  private func attempt(_ record: EventRecord) -> Attempt {
-    let attempt = Attempt(until: Loop.now + patience, end: Loop.now + deadline)
+  private func append(_ submission: Submission) {
+    submission.sent = Loop.now
+    pending += 1
     // A log that is being closed takes nothing more, and says nothing about the log.
-    if isClosing {
-      attempt.note(.failure(.closing))
-      return attempt
-    }
-    attempts.append(attempt)
-    if alarm.due == .distantFuture { alarm.set(attempt.due) }
-    log.append(record) { [self] report in
+    if isClosing { return finish(submission, .failure(.closing)) }
+    while let first = patient.first, first.report != nil { patient.removeFirst() }
+    patient.append(submission)
+    if alarm.due == .distantFuture { alarm.set(submission.sent + patience) }
+    log.append(submission.record) { [self] report in
       note(report)
-      attempt.note(report)
+      finish(submission, report)
     }
-    return attempt
   }
 
-  /// Gives the record to the spool, and says what it is known by there.
-  @discardableResult
-  private func hold(_ record: EventRecord, _ lane: AccountLanes.Name) async throws(SpoolError) -> Int64 {
-    lanes.hold(1, of: lane)
-    do throws(SpoolError) {
-      let sequence = try await spool.insert(record)
-      metrics.spooled.increment()
+  /// Takes what the log says of a new record.
+  private func finish(_ submission: Submission, _ report: Result<EventLogPosition, EventLogError>) {
+    let lane = submission.lane
+    submission.report = report
+    switch report {
+    case .success: perform(lanes.step(lane) { $0.acknowledged(submission) }, in: lane)
+    case .failure(let error): fail(submission, of: lane, submission.sequence, error)
+    }
+    settled()
+  }
+
+  /// Takes that the log did not take a record: a new one, or with nil one that the drain brought.
+  func fail(_ submission: Submission?, of lane: LaneID, _ sequence: Int64?, _ error: EventLogError) {
+    if let sequence { note(error, of: sequence) }
+    let isRefused = error.outcome == .refused
+    perform(lanes.failed(submission, in: lane, isRefused: isRefused, at: Loop.now), in: lane)
+    wakeDrain()
+  }
+
+  private func store(_ submission: Submission) {
+    pending += 1
+    spool.insert(submission.record) { [self] result in
+      let lane = submission.lane
+      switch result {
+      case .success(let sequence):
+        metrics.spooled.increment()
+        submission.sequence = sequence
+        if case .failure(let error) = submission.report { note(error, of: sequence) }
+        perform(lanes.stored(submission, as: sequence, in: lane, at: Loop.now), in: lane)
+        wakeDrain()
+      case .failure(let refusal):
+        submission.refusal = refusal
+        let (isLate, isOrdered) = (Loop.now >= submission.sent + deadline, submission.mark != nil)
+        perform(lanes.step(lane) { $0.notStored(submission, isLate: isLate, isOrdered: isOrdered) }, in: lane)
+      }
+      settled()
+    }
+  }
+
+  private func remove(_ sequence: Int64, of lane: LaneID) {
+    spool.remove(sequence) { [self] in
+      metrics.drained.increment()
+      if refused.remove(sequence) != nil { metrics.refused.set(Double(refused.count)) }
+      lanes.removed(from: lane)
       wakeDrain()
-      return sequence
-    } catch {
-      lanes.hold(-1, of: lane)
-      throw error
     }
   }
 
-  /// Learns from what the log says whether it can be relied on.
+  private func settle(_ submission: Submission, _ answer: AccountLane<Submission>.Answer) {
+    switch (answer, submission.report) {
+    case (.published, .success(let position)): self.answer(submission, .success(.published(position)))
+    case (.published, _), (.spooled, _): self.answer(submission, .success(.spooled))
+    case (.lost, _): self.answer(submission, .failure(submission.loss))
+    }
+  }
+
+  private func answer(_ submission: Submission, _ answer: Result<Acceptance, EventLogError>) {
+    if case .success(let acceptance) = answer, acceptance != .repeated, let mark = submission.mark {
+      accepted.insert(mark)
+    }
+    unanswered -= 1
+    submission.answer(answer)
+    settled()
+  }
+
+  private func settled() {
+    pending -= 1
+    guard pending == 0 else { return }
+    idle?.resume()
+    idle = nil
+  }
+
+  // MARK: What is known of the log
+
+  /// Learns from what the log says of a new record whether it can be relied on.
   func note(_ report: Result<EventLogPosition, EventLogError>) {
     switch report {
-    case .success: noteSuspicion(nil)
-    case .failure(let error): noteSuspicion(error.detail)
-    }
-  }
-
-  private func noteSuspicion(_ cause: String?) {
-    guard isLogSuspect != (cause != nil) else { return }
-    isLogSuspect = cause != nil
-    metrics.isLogSuspect.set(isLogSuspect ? 1 : 0)
-    if let cause {
-      logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause)])
-    } else {
+    case .success:
+      lastAcknowledged = Loop.now
+      guard isLogSuspect else { return }
+      isLogSuspect = false
+      metrics.isLogSuspect.set(0)
       logger.info("the log acknowledges again", ["spool.records": .integer(spool.depth)])
+      lanes.hasten()
+      wakeDrain()
+    case .failure(let error): suspect(error.detail)
     }
   }
 
-  private func expireAttempts() {
-    let late = attempts.takeDue(by: Loop.now)
-    if !late.isEmpty { noteSuspicion("no acknowledgement within \(patience)") }
-    for attempt in late where attempt.expire() { overdue.append(attempt) }
-    for attempt in overdue.takeDue(by: Loop.now) { _ = attempt.expire() }
-    if let next = [attempts.due, overdue.due].compactMap(\.self).min() { alarm.set(next) }
+  /// Suspects the log, unless it acknowledged others meanwhile: what goes wrong with one account, partition or topic sends
+  /// nobody else's records to the spool.
+  private func suspect(_ cause: @autoclosure () -> String) {
+    if isLogSuspect { return }
+    if let lastAcknowledged, Loop.now - lastAcknowledged < patience { return }
+    isLogSuspect = true
+    metrics.isLogSuspect.set(1)
+    logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause())])
   }
 
-  private func endPublishing() {
-    publishing -= 1
-    resumeIdle()
+  /// Says once of each record that the log refuses it.
+  private func note(_ error: EventLogError, of sequence: Int64) {
+    guard error.outcome == .refused, refused.insert(sequence).inserted else { return }
+    metrics.refused.set(Double(refused.count))
+    logger.error(
+      "the log refuses a record, which stays in the spool",
+      ["spool.sequence": .integer(sequence), "reason": .string(error.reason), "detail": .string(error.detail)])
   }
 
-  private func resumeIdle() {
-    guard publishing == 0, settling == 0 else { return }
-    for waiting in idle { waiting.resume() }
-    idle = []
+  private func passTime() {
+    while let submission = patient.first, submission.sent + patience <= Loop.now {
+      patient.removeFirst()
+      guard submission.report == nil else { continue }
+      suspect("no acknowledgement within \(patience)")
+      overdue.append(submission)
+      perform(lanes.step(submission.lane) { $0.runOutOfPatience(with: submission) }, in: submission.lane)
+    }
+    while let submission = overdue.first, submission.sent + deadline <= Loop.now {
+      overdue.removeFirst()
+      perform(lanes.step(submission.lane) { $0.runOutOfTime(for: submission) }, in: submission.lane)
+    }
+    let next = [patient.first.map { $0.sent + patience }, overdue.first.map { $0.sent + deadline }]
+    if let next = next.compactMap(\.self).min() { alarm.set(next) }
   }
+
+  // MARK: The end
 
   /// Ends in good order, by `end` at the latest as far as the log is concerned. What the log has not acknowledged by then
   /// stays in the spool, for the next run. Call it when nothing new is published any more.
@@ -227,18 +266,12 @@ package final class EventPublisher {
     wakeDrain()
     // Whoever still waits at the end waits in vain for the log. What only the drain or the spool waits for has been
     // answered, and gets the time that any record gets.
-    await log.close(within: publishing > 0 ? max(end - .now, .zero) : min(patience, max(end - .now, .zero)))
+    await log.close(within: unanswered > 0 ? max(end - .now, .zero) : min(patience, max(end - .now, .zero)))
     await withCheckedContinuation { continuation in
-      if publishing == 0, settling == 0 { continuation.resume() } else { idle.append(continuation) }
+      if pending == 0 { continuation.resume() } else { idle = continuation }
     }
-    alarm.invalidate()
-    await withDiscardingTaskGroup { [spool] group in
-      for sequence in deliveredLate {
-        group.addTask(executorPreference: Loop.executor) { await spool.remove(sequence) }
-      }
-      await Loop.nextTurn()
-      await spool.close()
-    }
+    for alarm in [alarm, drainAlarm] { alarm.invalidate() }
+    await spool.close()  // what is on the log leaves it before
     await accepted.close()
   }
 }

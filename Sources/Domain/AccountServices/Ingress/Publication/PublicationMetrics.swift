@@ -19,6 +19,6 @@ package struct PublicationMetrics: Sendable {
       "siwa_spool_refused_records",
       "Records in the spool that the log refuses, each with all that follows of its account. Alarm on any.")
     isLogSuspect = registry.gauge(
-      "siwa_ingress_log_suspect", "1 while the log failed or was late and has acknowledged nothing since, else 0.")
+      "siwa_ingress_log_suspect", "1 while the log fails or is late and acknowledges nobody, else 0.")
   }
 }

@@ -43,7 +43,6 @@ package final class Spool {
   private var content: SpoolFile.Content
   /// What the records take that have a number and are not written yet.
   private var pledged = 0
-  private var findings: [DamagedRecord] = []
   private var waiting = SpoolGroup()
   /// How many removals are tried at once, and those that the disk has refused and not taken since.
   private var removalsAtATime = SpoolGroup.most
@@ -52,12 +51,12 @@ package final class Spool {
   private let pause = Deadline()
   private var isFailing = false
   private var isUnreadable = false
-  /// Told how many records of each account were set aside after the start: it holds them no more.
-  var whenSetAside: (@Loop ([(key: [UInt8], count: Int)]) -> Void)?
+  /// Told when all that it held was set aside after the start.
+  var whenSetAside: (@Loop () -> Void)?
   /// Whether the file is open. If not, the disk was full when it was to be opened.
   private var isOpen = true
-  /// What the file holds of each account, as long as it is not open.
-  private var held: [(key: [UInt8], count: Int)] = []
+  /// What the file holds, as long as it is not open.
+  private var held: [HeldRecord] = []
   private let probe = Deadline()
   private let survey = Deadline()
   /// Whether the file and its log may hold what is gone.
@@ -124,60 +123,67 @@ package final class Spool {
   /// Throws `.full` where it would hold more than it may, or the disk is full. A record whose insertion failed is not in
   /// the spool; only where the sync itself failed, and the process died before the next one, may it come back.
   package func insert(_ record: EventRecord) async throws(SpoolError) -> Int64 {
+    try await withCheckedContinuation { waiter in insert(record) { waiter.resume(returning: $0) } }.get()
+  }
+
+  /// The same; `report` is called once with what it comes to, and maybe before this returns.
+  func insert(_ record: EventRecord, then report: @escaping SpoolGroup.Inserter) {
     let size = SpooledRecord.size(of: record)
-    // All of it in one piece: a task that does not prefer the loop's executor gives way before it.
-    let outcome: Result<Int64, SpoolError> = await withCheckedContinuation { waiter in
-      if isClosed { return waiter.resume(returning: .failure(SpoolError(.closed, directory, "it was closed"))) }
-      if !isOpen, let refusal {
-        metrics.failures[refusal.code == .full ? .full : .write].increment()
-        return waiter.resume(returning: .failure(refusal))
-      }
-      guard content.bytes + pledged + size <= limit else {
-        metrics.failures[.full].increment()
-        return waiter.resume(returning: .failure(SpoolError(.full, directory, "it holds as much as it may")))
-      }
-      lastSequence += 1
-      pledged += size
-      waiting.inserts.append((SpooledRecord(sequence: lastSequence, record: record, since: now()), waiter))
-      startWorking()
+    if isClosed { return report(.failure(SpoolError(.closed, directory, "it was closed"))) }
+    if !isOpen, let refusal {
+      metrics.failures[refusal.code == .full ? .full : .write].increment()
+      return report(.failure(refusal))
     }
-    return try outcome.get()
+    guard content.bytes + pledged + size <= limit else {
+      metrics.failures[.full].increment()
+      return report(.failure(SpoolError(.full, directory, "it holds as much as it may")))
+    }
+    lastSequence += 1
+    pledged += size
+    waiting.inserts.append((SpooledRecord(sequence: lastSequence, record: record, since: now()), report))
+    startWorking()
   }
 
   /// Takes a record out, and returns once that would survive a power failure. While the disk refuses, it is asked again
   /// and again; it is given up only where the spool is closed meanwhile.
   package func remove(_ sequence: Int64) async {
-    await withCheckedContinuation { waiter in
-      if isClosed { return waiter.resume() }
-      waiting.removals.append((sequence, waiter))
-      startWorking()
-    }
+    await withCheckedContinuation { waiter in remove(sequence) { waiter.resume() } }
   }
 
-  /// The records behind a place, oldest first, `limit` at most; from the beginning with 0. What is damaged is left out,
-  /// and `takeFindings` has it.
+  /// The same; `report` is called once it is done or given up, and maybe before this returns.
+  func remove(_ sequence: Int64, then report: @escaping SpoolGroup.Remover) {
+    if isClosed { return report() }
+    waiting.removals.append((sequence, report))
+    startWorking()
+  }
+
+  /// The records behind a place, oldest first, `limit` at most; from the beginning with 0. What is damaged is left out.
   package func read(after sequence: Int64, limit: Int) async throws(SpoolError) -> [SpooledRecord] {
     guard isOpen else { return [] }
-    let page = try told(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
-    for finding in page.damaged where damaged.insert(finding.sequence).inserted {
-      findings.append(finding)
+    return try taken(await keeper.run { file throws(SpoolError) in try file.read(after: sequence, limit: limit) })
+  }
+
+  /// The records of these numbers, in their order. What is damaged or gone is left out. Throws while it is not open.
+  func read(_ sequences: [Int64]) async throws(SpoolError) -> [SpooledRecord] {
+    if !isOpen, let refusal { throw refusal }
+    return try taken(await keeper.run { file throws(SpoolError) in try file.read(sequences) })
+  }
+
+  /// What was read, after saying what is damaged: once.
+  private func taken(_ result: Result<SpoolPage, SpoolError>) throws(SpoolError) -> [SpooledRecord] {
+    let page = try told(result)
+    for sequence in page.damaged where damaged.insert(sequence).inserted {
       logger.error(
         "a record in the spool is damaged, and stays there",
-        ["spool.directory": .string(directory), "spool.sequence": .integer(finding.sequence)])
+        ["spool.directory": .string(directory), "spool.sequence": .integer(sequence)])
     }
     return page.records
   }
 
-  /// What was found damaged since this was called the last time.
-  func takeFindings() -> [DamagedRecord] {
-    defer { findings = [] }
-    return findings
-  }
-
-  /// How many records of each key it holds, of each value where there is no key. Reads all of it: for the start.
-  package func heldKeys() async throws(SpoolError) -> [(key: [UInt8], count: Int)] {
+  /// What is known of each record that it holds, oldest first. Reads all of it: for the start.
+  package func heldRecords() async throws(SpoolError) -> [HeldRecord] {
     guard isOpen else { return held }
-    return try told(await keeper.run { file throws(SpoolError) in try file.heldKeys() })
+    return try told(await keeper.run { file throws(SpoolError) in try file.heldRecords() })
   }
 
   /// Finishes what was begun, and lets go of the directory. Removals that the disk refuses are given up.
@@ -233,7 +239,7 @@ package final class Spool {
     if opening.setAside != nil {
       saySetAside(opening)
       content = opening.content
-      whenSetAside?(held)
+      whenSetAside?()
       held = []
       await countSetAside()
     }
@@ -302,11 +308,11 @@ package final class Spool {
     if !group.inserts.isEmpty { note(refusal: failure) }
     for insert in group.inserts {
       pledged -= insert.record.size
-      insert.waiter.resume(returning: failure.map { .failure($0) } ?? .success(insert.record.sequence))
+      insert.waiter(failure.map { .failure($0) } ?? .success(insert.record.sequence))
     }
     if refusal != nil, !isClosed, !group.removals.isEmpty { return postpone(group.removals) }
     removalsAtATime = min(removalsAtATime * 2, SpoolGroup.most)
-    for removal in group.removals { removal.waiter.resume() }
+    for removal in group.removals { removal.waiter() }
     return true
   }
 

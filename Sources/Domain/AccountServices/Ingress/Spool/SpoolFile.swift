@@ -31,6 +31,7 @@ final class SpoolFile {
   private let insertion: Statement
   private let removal: Statement
   private let reading: Statement
+  private let readingOne: Statement
   private let oldest: Statement
   private let nextGone: Statement
   private let sweepingRecords: Statement
@@ -67,7 +68,8 @@ final class SpoolFile {
     }
     self.reserve = reserve
     self.database = database
-    (insertion, removal, reading, oldest) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+    (insertion, removal, reading, readingOne, oldest) = try SpoolError.translating(directory) {
+      () throws(SQLiteError) in
       (
         try database.prepare(
           "INSERT INTO record (sequence, since, size, topic, key, headers, value) VALUES (?, ?, ?, ?, ?, ?, ?)"),
@@ -75,6 +77,7 @@ final class SpoolFile {
           "INSERT INTO gone (sequence, size) SELECT sequence, size FROM held WHERE sequence = ? RETURNING size"),
         try database.prepare(
           "SELECT sequence, since, topic, key, headers, value FROM held WHERE sequence > ? ORDER BY sequence LIMIT ?"),
+        try database.prepare("SELECT sequence, since, topic, key, headers, value FROM held WHERE sequence = ?"),
         try database.prepare("SELECT sequence, since FROM held WHERE sequence >= ? ORDER BY sequence LIMIT 1")
       )
     }
@@ -205,33 +208,27 @@ final class SpoolFile {
         try reading.forEach(place, Int64(limit)) { row throws(SQLiteError) in
           rows += 1
           place = try row.value(0)
-          do throws(SQLiteError) {
-            page.records.append(try SpooledRecord(reading: row))
-          } catch {
-            guard error.code == .unexpectedValue else { throw error }
-            let (key, value): ([UInt8]?, [UInt8]) = (try row.value(3), try row.value(5))
-            page.damaged.append(DamagedRecord(sequence: place, account: key ?? value))
-          }
+          try page.add(row)
         }
       }
     }
     return page
   }
 
-  /// How many records of each key there are; a record without one counts under its value.
-  func heldKeys() throws(SpoolError) -> [(key: [UInt8], count: Int)] {
-    try SpoolError.translating(path) { () throws(SQLiteError) in try SpoolSchema.heldKeys(of: database) }
-  }
-
-  /// The number of each record with what it counts under, oldest first.
-  func accounts() throws(SpoolError) -> [(sequence: Int64, account: [UInt8])] {
-    var accounts: [(sequence: Int64, account: [UInt8])] = []
+  /// The records of these numbers, in their order, and what cannot be read of them.
+  func read(_ sequences: [Int64]) throws(SpoolError) -> SpoolPage {
+    var page = SpoolPage()
     try SpoolError.translating(path) { () throws(SQLiteError) in
-      try database.prepare("SELECT sequence, coalesce(key, value) FROM held ORDER BY sequence").forEach {
-        row throws(SQLiteError) in accounts.append((try row.value(0), try row.value(1)))
+      for sequence in sequences {
+        try readingOne.forEach(sequence) { row throws(SQLiteError) in try page.add(row) }
       }
     }
-    return accounts
+    return page
+  }
+
+  /// What is known of each record, oldest first.
+  func heldRecords() throws(SpoolError) -> [HeldRecord] {
+    try SpoolError.translating(path) { () throws(SQLiteError) in try SpoolSchema.heldRecords(of: database) }
   }
 
   /// Deletes what is gone, and gives the space back where nothing is held any more: no page of the past stays, in the file

@@ -1,9 +1,11 @@
+import EventLoop
+
 /// What waits for a transaction of the spool, and who waits for it.
 struct SpoolGroup {
-  /// Resumed with the record's number, or why it has none.
-  typealias Inserter = CheckedContinuation<Result<Int64, SpoolError>, Never>
-  /// Resumed once the record is gone.
-  typealias Remover = CheckedContinuation<Void, Never>
+  /// Told the record's number, or why it has none.
+  typealias Inserter = @Loop (Result<Int64, SpoolError>) -> Void
+  /// Told once the record is gone.
+  typealias Remover = @Loop () -> Void
 
   /// A removal with whoever waits for it.
   typealias Removal = (sequence: Int64, waiter: Remover)

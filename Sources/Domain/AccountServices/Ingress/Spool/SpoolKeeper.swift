@@ -20,8 +20,8 @@ final class SpoolKeeper: Sendable {
     var content: SpoolFile.Content
     /// Why it is not open. Nil where it is.
     var refusal: SpoolError?
-    /// What it holds of each account, where it is not open.
-    var held: [(key: [UInt8], count: Int)] = []
+    /// What it holds, where it is not open.
+    var held: [HeldRecord] = []
     /// Where a damaged file was set aside, and what was wrong with it.
     var setAside: (place: String, cause: SpoolError)?
   }
@@ -72,7 +72,7 @@ final class SpoolKeeper: Sendable {
     do throws(SpoolError) {
       guard let database = try SpoolSchema.lookWithoutRoom(into: directory) else { return opening }
       (opening.content, opening.held) = try SpoolError.translating(directory) { () throws(SQLiteError) in
-        (try SpoolSchema.content(of: database), try SpoolSchema.heldKeys(of: database))
+        (try SpoolSchema.content(of: database), try SpoolSchema.heldRecords(of: database))
       }
     } catch {
       // Full and damaged: to set it aside needs a name and no more.

@@ -70,14 +70,12 @@ enum SpoolSchema {
     return database
   }
 
-  /// How many records of each key are held; a record without one counts under its value.
-  static func heldKeys(of database: Database) throws(SQLiteError) -> [(key: [UInt8], count: Int)] {
-    var keys: [(key: [UInt8], count: Int)] = []
-    try database.prepare("SELECT coalesce(key, value), count(*) FROM held GROUP BY 1").forEach {
-      row throws(SQLiteError) in
-      keys.append((key: try row.value(0), count: Int(try row.value(1, as: Int64.self))))
-    }
-    return keys
+  /// What is known of each record that is held, oldest first.
+  static func heldRecords(of database: Database) throws(SQLiteError) -> [HeldRecord] {
+    var records: [HeldRecord] = []
+    try database.prepare("SELECT sequence, since, topic, coalesce(key, value), headers FROM held ORDER BY sequence")
+      .forEach { row throws(SQLiteError) in records.append(try HeldRecord(reading: row)) }
+    return records
   }
 
   /// Counts what is there.

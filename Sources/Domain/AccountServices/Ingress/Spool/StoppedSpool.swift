@@ -13,8 +13,8 @@ package final class StoppedSpool {
   package struct Place: Sendable {
     /// Its number.
     package let sequence: Int64
-    /// Its account, by a number that tells it from others.
-    package let account: Int
+    /// Its account's.
+    package let account: LaneID
   }
 
   /// What is decided of a record.
@@ -40,13 +40,13 @@ package final class StoppedSpool {
   /// What it holds, oldest first, what cannot be read included.
   package func places() async throws(SpoolError) -> [Place] {
     try await keeper.run { file throws(SpoolError) in
-      try file.accounts().map { Place(sequence: $0.sequence, account: AccountLanes.name(of: $0.account)) }
+      try file.heldRecords().map { Place(sequence: $0.sequence, account: $0.lane) }
     }.get()
   }
 
   /// Which of `all` stand before one of `chosen` of their account and are not chosen themselves; the first of them.
   package static func overtaken(by chosen: Set<Int64>, in all: [Place]) -> Int64? {
-    var left: [Int: Int64] = [:]
+    var left: [LaneID: Int64] = [:]
     for place in all {
       if !chosen.contains(place.sequence) {
         left[place.account] = left[place.account] ?? place.sequence

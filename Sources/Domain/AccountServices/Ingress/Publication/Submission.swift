@@ -1,0 +1,51 @@
+import AccountEvents
+import EventLoop
+
+/// A record that was given to the publisher, with what became of it so far and whoever waits for it.
+final class Submission: Equatable {
+  let record: EventRecord
+  let lane: LaneID
+  let mark: AcceptedEvents.Mark?
+  let other: AcceptedEvents.Mark?
+  /// When the log was given it.
+  var sent = MonotonicTime.distantFuture
+  /// What the log said.
+  var report: Result<EventLogPosition, EventLogError>?
+  /// Why the spool did not take it.
+  var refusal: SpoolError?
+  /// Its number in the spool.
+  var sequence: Int64?
+  private let waiter: CheckedContinuation<Result<EventPublisher.Acceptance, EventLogError>, Never>
+
+  init(
+    _ record: EventRecord, mark: AcceptedEvents.Mark?, other: AcceptedEvents.Mark?,
+    waiter: CheckedContinuation<Result<EventPublisher.Acceptance, EventLogError>, Never>
+  ) {
+    (self.record, self.mark, self.other, self.waiter) = (record, mark, other, waiter)
+    lane = LaneID(of: record)
+  }
+
+  static func == (left: Submission, right: Submission) -> Bool { left === right }
+
+  /// Tells whoever waits.
+  func answer(_ answer: Result<EventPublisher.Acceptance, EventLogError>) { waiter.resume(returning: answer) }
+
+  /// Why neither the log nor the spool has it.
+  var loss: EventLogError {
+    let log: EventLogError? =
+      switch report {
+      case .failure(let error): error
+      case .success: nil
+      case nil: sent == .distantFuture ? nil : .noAnswer
+      }
+    guard let refusal else { return log ?? .noAnswer }
+    return log.map { EventLogError($0, and: refusal) } ?? EventLogError(refusal)
+  }
+}
+
+extension EventLogError {
+  /// The publisher ends: the spool takes what comes.
+  static let closing = EventLogError(.unavailable, reason: "closed", detail: "the ingress ends")
+  fileprivate static let noAnswer = EventLogError(
+    .uncertain, reason: "timedOut", detail: "no acknowledgement within the deadline")
+}
