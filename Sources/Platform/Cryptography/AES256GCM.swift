@@ -1,4 +1,5 @@
 import COpenSSL
+import Synchronization
 
 /// AES-256 in Galois/Counter Mode (NIST SP 800-38D): what is sealed can neither be read nor changed without the key.
 ///
@@ -25,7 +26,11 @@ public struct AES256GCM: Sendable {
 
   /// The nonce, `plaintext` encrypted, and the tag.
   public func seal(_ plaintext: [UInt8], authenticating place: [UInt8]) throws(CryptographyError) -> [UInt8] {
-    try seal(plaintext, authenticating: place, nonce: try SecureRandom.bytes(Self.nonceSize))
+    try seal(
+      plaintext, authenticating: place,
+      nonce: try nonces.withLock { nonces throws(CryptographyError) in
+        try nonces.draw()
+      })
   }
 
   /// The same with a nonce that was chosen, and must never be used again with this key.
@@ -92,6 +97,22 @@ extension AES256GCM: CustomStringConvertible, CustomDebugStringConvertible, Cust
   /// Nothing: a dump must not show the key.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
+
+/// Nonces that nobody has used, drawn many at once: each call of the generator costs more than a sealing. They are not
+/// secret.
+private struct Nonces {
+  private static let count = 256
+  private var bytes: [UInt8] = []
+
+  mutating func draw() throws(CryptographyError) -> [UInt8] {
+    if bytes.isEmpty { bytes = try SecureRandom.bytes(AES256GCM.nonceSize * Self.count) }
+    let nonce = Array(bytes.suffix(AES256GCM.nonceSize))
+    bytes.removeLast(AES256GCM.nonceSize)
+    return nonce
+  }
+}
+
+private let nonces = Mutex(Nonces())
 
 /// The algorithm, fetched once: `EVP_aes_256_gcm()` stands for a name that OpenSSL would look up each time.
 private let cipher = Cipher()

@@ -38,6 +38,7 @@ import EventLoop
   ///
   /// It is closed with the last reference to it and its statements.
   public init(_ path: String, _ access: Access, busyTimeout: Duration) throws(SQLiteError) {
+    _ = Self.withoutStatistics
     let file = DatabaseFile(path)
     let flags: Int32
     var statementTimeout: Duration?
@@ -137,6 +138,9 @@ import EventLoop
   }
 
   // MARK: Beneath
+
+  /// Once, before the first is opened.
+  private static let withoutStatistics: Void = csqlite_count_no_memory()
 
   /// In milliseconds.
   private var busyTimeout: Int32 = 0

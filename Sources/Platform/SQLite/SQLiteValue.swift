@@ -12,49 +12,59 @@ public protocol SQLiteValue {
 
 extension Int64: SQLiteValue {
   /// Binds an integer.
+  @inlinable
   public func bind(to parameter: borrowing Parameter) throws(SQLiteError) { try parameter.bind(self) }
   /// Reads an integer.
+  @inlinable
   public init(reading column: borrowing Column) throws(SQLiteError) { self = try column.integer() }
 }
 
 extension String: SQLiteValue {
   /// Binds a text.
+  @inlinable
   public func bind(to parameter: borrowing Parameter) throws(SQLiteError) { try parameter.bind(self) }
   /// Reads a text, which must be UTF-8.
+  @inlinable
   public init(reading column: borrowing Column) throws(SQLiteError) { self = try column.text() }
 }
 
 extension [UInt8]: SQLiteValue {
   /// Binds a blob.
+  @inlinable
   public func bind(to parameter: borrowing Parameter) throws(SQLiteError) { try parameter.bind(self) }
   /// Reads a blob.
+  @inlinable
   public init(reading column: borrowing Column) throws(SQLiteError) { self = try column.bytes() }
 }
 
 extension Optional: SQLiteValue where Wrapped: SQLiteValue {
   /// Binds the value, or NULL.
+  @inlinable
   public func bind(to parameter: borrowing Parameter) throws(SQLiteError) {
     if let self { try self.bind(to: parameter) } else { try parameter.bindNull() }
   }
 
   /// Reads a value, or NULL.
+  @inlinable
   public init(reading column: borrowing Column) throws(SQLiteError) {
     self = column.isNull ? nil : try Wrapped(reading: column)
   }
 }
 
-/// A parameter of a statement, while it is being bound.
+/// A parameter of a statement, while it is being bound; or none, where the statement does not use a value: its index is 0.
 @safe public struct Parameter: ~Copyable {
   let statement: OpaquePointer
   let index: Int32
 
   /// Binds an integer.
   public func bind(_ value: Int64) throws(SQLiteError) {
+    if index == 0 { return }
     try check(unsafe sqlite3_bind_int64(statement, index, value))
   }
 
   /// Binds a text, as UTF-8.
   public func bind(_ value: String) throws(SQLiteError) {
+    if index == 0 { return }
     var value = value
     let result = value.withUTF8 { utf8 in
       unsafe utf8.withMemoryRebound(to: CChar.self) { text in
@@ -66,6 +76,7 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
 
   /// Binds a blob.
   public func bind(_ value: [UInt8]) throws(SQLiteError) {
+    if index == 0 { return }
     let result = unsafe value.withUnsafeBytes { bytes in
       unsafe csqlite_bind_bytes(statement, index, bytes.baseAddress, UInt64(bytes.count))
     }
@@ -73,7 +84,10 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
   }
 
   /// Binds NULL.
-  public func bindNull() throws(SQLiteError) { try check(unsafe sqlite3_bind_null(statement, index)) }
+  public func bindNull() throws(SQLiteError) {
+    if index == 0 { return }
+    try check(unsafe sqlite3_bind_null(statement, index))
+  }
 
   private func check(_ result: Int32) throws(SQLiteError) {
     if result != SQLITE_OK { throw unsafe SQLiteError(result, of: sqlite3_db_handle(statement)) }

@@ -59,7 +59,10 @@ import CSQLite
   /// Whether it has a parameter of that name, such as `$1`.
   public func uses(parameter name: String) -> Bool { unsafe sqlite3_bind_parameter_index(handle, name) != 0 }
 
+  // Inlined where they are called: what is bound there has types that are known.
+
   /// Runs it to its end, whatever rows it returns.
+  @inlinable
   public func run<each Value: SQLiteValue>(_ values: repeat each Value) throws(SQLiteError) {
     defer { end() }
     try bind(repeat each values)
@@ -67,42 +70,61 @@ import CSQLite
   }
 
   /// Runs it to its end, and calls `body` with each row.
+  @inlinable
   public func forEach<each Value: SQLiteValue>(
     _ values: repeat each Value, row body: (borrowing Row) throws(SQLiteError) -> Void
   ) throws(SQLiteError) {
     defer { end() }
     try bind(repeat each values)
-    while try step() { try body(unsafe Row(statement: handle)) }
+    while try step() { try body(row) }
   }
 
   /// Runs it to its end, and returns what `body` makes of the first row; nil where there is none.
+  @inlinable
   public func first<each Value: SQLiteValue, Result>(
     _ values: repeat each Value, row body: (borrowing Row) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result? {
     defer { end() }
     try bind(repeat each values)
     guard try step() else { return nil }
-    let result = try body(unsafe Row(statement: handle))
+    let result = try body(row)
     // To its end, because what it changes outside of a transaction is committed there.
     while try step() {}
     return result
   }
 
-  private func bind<each Value: SQLiteValue>(_ values: repeat each Value) throws(SQLiteError) {
-    database.statementBegins()
-    var index: Int32 = 0
+  @inlinable
+  func bind<each Value: SQLiteValue>(_ values: repeat each Value) throws(SQLiteError) {
+    var count: Int32 = 0
     for value in repeat each values {
-      index += 1
-      let place = places?[Int(index) - 1] ?? index
-      if place > 0 { try value.bind(to: unsafe Parameter(statement: handle, index: place)) }
+      count += 1
+      try value.bind(to: parameter(count))
     }
-    precondition(
-      unsafe Int(index) == places?.count ?? Int(sqlite3_bind_parameter_count(handle)),
-      "\(index) values for another number of parameters")
+    begin(with: count)
   }
 
+  /// Where the value goes that is given at this place, from 1 on.
+  @usableFromInline
+  func parameter(_ place: Int32) -> Parameter {
+    let index = places.map { Int(place) <= $0.count ? $0[Int(place) - 1] : 0 } ?? place
+    return unsafe Parameter(statement: handle, index: index)
+  }
+
+  /// The run begins, with so many values.
+  @usableFromInline
+  func begin(with count: Int32) {
+    precondition(
+      unsafe Int(count) == places?.count ?? Int(sqlite3_bind_parameter_count(handle)),
+      "\(count) values for another number of parameters")
+    database.statementBegins()
+  }
+
+  /// The row that it stands on.
+  @usableFromInline var row: Row { unsafe Row(statement: handle) }
+
   /// Whether it stands on a row now.
-  private func step() throws(SQLiteError) -> Bool {
+  @usableFromInline
+  func step() throws(SQLiteError) -> Bool {
     switch unsafe sqlite3_step(handle) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -111,7 +133,8 @@ import CSQLite
   }
 
   /// Lets go of locks, and of what was bound: it may be personal.
-  private func end() {
+  @usableFromInline
+  func end() {
     // It returns the failure of the run, which was thrown already.
     unsafe sqlite3_reset(handle)
     unsafe sqlite3_clear_bindings(handle)
