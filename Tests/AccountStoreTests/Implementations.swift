@@ -7,25 +7,34 @@ import Testing
 /// A database that the contract holds for.
 struct Implementation: Sendable, CustomTestStringConvertible {
   let testDescription: String
-  /// Makes a new, empty store.
-  let prepare: @Loop @Sendable () async throws -> PreparedStore
+  private let make: @Loop @Sendable (_ hashKey: [UInt8]?) async throws -> PreparedStore
+
+  /// Makes a new, empty store; its hashes have a key of its own where `hashKey` is nil.
+  @Loop
+  func prepare(hashKey: [UInt8]? = Sample.hashKey) async throws -> PreparedStore { try await make(hashKey) }
 
   /// All of them: each test of the contract runs against each. Where there is no PostgreSQL, the skipped suites of its
   /// own say so.
   static let all = [sqlite] + (PostgreSQLServer.programs == nil ? [] : [postgresql])
 
-  private static let sqlite = Implementation(testDescription: "SQLite") {
-    let files = TemporaryDirectory()
-    let key = try newMasterKey()
-    let administration = SQLiteStoreAdministration(files.path + "/store.sqlite", key)
-    _ = try await administration.migrate()
-    return PreparedStore(administration) { try await SQLiteAccountStore.open(files.path + "/store.sqlite", key) }
+  private static let sqlite = Implementation(testDescription: "SQLite") { hashKey in
+    let rig = try SQLiteRig(hashKey: hashKey)
+    await (try await rig.open()).close()
+    return PreparedStore(rig.administration) {
+      try await rig.open()
+    } breakKeys: {
+      try rig.execute("UPDATE account SET data_key = randomblob(60)")
+    }
   }
 
-  private static let postgresql = Implementation(testDescription: "PostgreSQL") {
-    let rig = try await PostgreSQLRig()
+  private static let postgresql = Implementation(testDescription: "PostgreSQL") { hashKey in
+    let rig = try await PostgreSQLRig(hashKey: hashKey)
     await (try await rig.open()).close()
-    return PreparedStore(rig.administration) { try await rig.open() }
+    return PreparedStore(rig.administration) {
+      try await rig.open()
+    } breakKeys: {
+      try await rig.run("UPDATE siwa.account SET data_key = sha512(data_key)")
+    }
   }
 }
 
@@ -38,23 +47,28 @@ final class PreparedStore {
   /// What an operator does with it.
   let administration: any AccountStoreAdministration
 
+  /// Makes the data keys of all accounts ones that do not open.
+  let breakKeys: @Loop () async throws -> Void
+
   init(
-    _ administration: any AccountStoreAdministration, open: @escaping @Loop () async throws -> any AccountStore
-  ) { (self.administration, self.open) = (administration, open) }
+    _ administration: any AccountStoreAdministration, open: @escaping @Loop () async throws -> any AccountStore,
+    breakKeys: @escaping @Loop () async throws -> Void
+  ) { (self.administration, self.open, self.breakKeys) = (administration, open, breakKeys) }
 
   /// Runs `body` with a store of its own.
   static func with<Value>(
-    _ implementation: Implementation, _ body: @Loop (any AccountStore) async throws -> Value
+    _ implementation: Implementation, hashKey: [UInt8]? = Sample.hashKey,
+    _ body: @Loop (any AccountStore) async throws -> Value
   ) async throws -> Value {
-    try await with(implementation) { store, _ in try await body(store) }
+    try await with(implementation, hashKey: hashKey) { store, _ in try await body(store) }
   }
 
   /// The same with what an operator does with it.
   static func with<Value>(
-    _ implementation: Implementation,
+    _ implementation: Implementation, hashKey: [UInt8]? = Sample.hashKey,
     _ body: @Loop (any AccountStore, any AccountStoreAdministration) async throws -> Value
   ) async throws -> Value {
-    let prepared = try await implementation.prepare()
+    let prepared = try await implementation.prepare(hashKey: hashKey)
     let store = try await prepared.open()
     let result: Result<Value, any Error>
     do { result = .success(try await body(store, prepared.administration)) } catch { result = .failure(error) }

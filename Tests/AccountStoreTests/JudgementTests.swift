@@ -13,18 +13,19 @@ import Testing
     _ implementation: Implementation, of second: EventReference, after first: EventReference
   ) async throws -> SettledOutcome {
     try await PreparedStore.with(implementation) { store throws in
-      #expect(try await store.settle([first.settled()], at: now) == [.applied(announcements: nil)])
+      #expect(try await store.settle([first.settled()], at: now) == [.applied])
       let standing = try await store.standings(of: [second], for: Sample.relay)
       let change = StoreChange.setRelay(Sample.enabled(5))
       let outcome = try await store.settle([second.settled(change)], at: now)[0]
       switch (standing[0], outcome) {
-      case (.open(attempts: 0), .applied(announcements: nil)):
+      case (.open(FailedAttempts()), .applied):
         #expect(try await store.relayStates(of: [second.account]) == [.known(Sample.enabled(5))])
       case (.superseded(let cause), .superseded(let same)) where cause == same:
         #expect(try await store.relayStates(of: [second.account]) == [.unknown])
         // The ledger has it: it is not looked at again, whatever happens.
-        #expect(try await store.standings(of: [second], for: Sample.relay) == [.settled])
-        #expect(try await store.settle([second.settled(change)], at: now) == [.repeated])
+        let noted = second.entry("superseded:\(cause.rawValue)", at: now)
+        #expect(try await store.standings(of: [second], for: Sample.relay) == [.settled(noted)])
+        #expect(try await store.settle([second.settled(change)], at: now) == [.repeated(noted)])
       default: Issue.record("it stood as \(standing[0]), and became \(outcome)")
       }
       return outcome
@@ -56,7 +57,7 @@ import Testing
     let outcome = try await outcome(
       implementation, of: Sample.event("second", at: second.0, severity: second.1, tie: second.2),
       after: Sample.event("first", at: first.0, severity: first.1, tie: first.2))
-    #expect(outcome == (example.counts ? .applied(announcements: nil) : .superseded(.newerEvent)))
+    #expect(outcome == (example.counts ? .applied : .superseded(.newerEvent)))
   }
 
   /// What covers less than its own severity may be applied behind a fence that it must not take back.
@@ -64,13 +65,14 @@ import Testing
   func anOlderEventThatCoversLessTakesNoFenceBack(_ implementation: Implementation, isOne: Bool) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let partial = EventReference(
-        id: Sample.valid(EventID("partial")), account: Sample.account(), occurredAt: Sample.time(10),
+        id: Sample.valid(EventID("partial")), account: Sample.account(), hash: Sample.hash(of: Sample.account()),
+        occurredAt: Sample.time(10),
         origin: EventOrigin(topic: "apple.account-events.v1", partition: 0, offset: 8),
         weight: EventWeight(severity: 2, tie: 0, covers: 0), yieldsTo: [])
       let settlements = [Sample.event("later", at: 20).settled(), partial.settled()]
       for group in isOne ? [settlements] : settlements.map({ [$0] }) {
         #expect(
-          try await store.settle(group, at: now).allSatisfy { $0 == .applied(announcements: nil) }, "both are applied")
+          try await store.settle(group, at: now).allSatisfy { $0 == .applied }, "both are applied")
       }
       #expect(
         try await store.standings(of: [Sample.event("between", at: 15)], for: Sample.relay)
@@ -82,11 +84,11 @@ import Testing
   func accountsAndConsumersAreJudgedApart(_ implementation: Implementation) async throws {
     let later = Sample.event("first", of: Sample.account(2), at: 100, severity: 9)
     let other = try await outcome(implementation, of: Sample.event("second", at: 1), after: later)
-    #expect(other == .applied(announcements: nil))
+    #expect(other == .applied)
     try await PreparedStore.with(implementation) { store throws in
       _ = try await store.settle([later.settled(by: Sample.revoker)], at: now)
       let event = Sample.event("second", of: Sample.account(2), at: 1)
-      #expect(try await store.standings(of: [event], for: Sample.eraser) == [.open(attempts: 0)])
+      #expect(try await store.standings(of: [event], for: Sample.eraser) == [.open(FailedAttempts())])
       #expect(try await store.standings(of: [event], for: Sample.revoker) == [.superseded(.newerEvent)])
     }
   }
@@ -104,7 +106,8 @@ import Testing
       ]
       #expect(
         try await store.standings(of: events, for: Sample.revoker) == [
-          .superseded(.newerSignIn), .open(attempts: 0), .open(attempts: 0), .open(attempts: 0), .open(attempts: 0),
+          .superseded(.newerSignIn), .open(FailedAttempts()), .open(FailedAttempts()), .open(FailedAttempts()),
+          .open(FailedAttempts()),
         ])
     }
   }
@@ -115,18 +118,18 @@ import Testing
       let deletion = Sample.event("deletion", at: 10)
       _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: isFinal))], at: now)
       let events = [9, 10, 11, 30].map { Sample.event("\($0)", at: $0, yieldsTo: [.erasure]) }
-      let after: EventStanding = isFinal ? .superseded(.erased) : .open(attempts: 0)
+      let after: EventStanding = isFinal ? .superseded(.erased) : .open(FailedAttempts())
       #expect(
         try await store.standings(of: events, for: Sample.relay) == [
           .superseded(.erased), .superseded(.erased), after, after,
         ])
       let heedless = Sample.event("heedless", at: 9)
-      #expect(try await store.standings(of: [heedless], for: Sample.relay) == [.open(attempts: 0)])
+      #expect(try await store.standings(of: [heedless], for: Sample.relay) == [.open(FailedAttempts())])
       // With the next sign-in what happens counts again, and what happened before it does not.
       _ = try await store.recordSignIn(Sample.account(), at: Sample.time(20), tokens: [])
       #expect(
         try await store.standings(of: events, for: Sample.relay) == [
-          .superseded(.erased), .superseded(.erased), .open(attempts: 0), .open(attempts: 0),
+          .superseded(.erased), .superseded(.erased), .open(FailedAttempts()), .open(FailedAttempts()),
         ])
     }
   }

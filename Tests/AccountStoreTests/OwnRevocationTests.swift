@@ -18,7 +18,8 @@ import Testing
       let settlement = request.settled(
         by: Sample.revoker, .endTokens(issuedUpTo: request.occurredAt),
         .noteOwnRevocation(of: Sample.client, isProven: true), .noteOwnRevocation(of: web, isProven: false))
-      #expect(try await store.settle([settlement, settlement], at: now) == [.applied(announcements: nil), .repeated])
+      #expect(
+        try await store.settle([settlement, settlement], at: now) == [.applied, .repeated(request.entry(at: now))])
       let known = [
         OwnRevocation(of: Sample.client, at: Sample.time(2), isProven: true),
         OwnRevocation(of: web, at: Sample.time(2), isProven: false),

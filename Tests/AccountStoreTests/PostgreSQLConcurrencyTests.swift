@@ -31,15 +31,14 @@ import Testing
     let stores = [try await rig.open(), try await rig.open()]
     for number in 0..<200 {
       let event = Sample.event("event-\(number)", of: Sample.account(number), at: 1)
-      let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("\(number)")])
+      let settlement = event.settled(.setRelay(Sample.enabled(1)))
       let tasks = stores.map { settle([settlement], $0) }
       var outcomes: [SettledOutcome] = []
       for task in tasks { outcomes += try await task.value }
-      #expect(outcomes.count { $0 == .repeated } == 1)
-      #expect(outcomes.count { if case .applied = $0 { true } else { false } } == 1)
+      #expect(outcomes.count { $0.isRepeated } == 1)
+      #expect(outcomes.count { $0 == .applied } == 1)
     }
     #expect(try await rig.run("SELECT count(*) FROM siwa.ledger") == "200")
-    #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "200")
     for store in stores { await store.close() }
   }
 
@@ -99,15 +98,15 @@ import Testing
       CREATE TRIGGER refusal AFTER INSERT ON siwa.ledger FOR EACH STATEMENT EXECUTE FUNCTION refuse();
       """)
     let event = Sample.event("a", at: 1)
-    let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("a")])
-    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: 4)])
-    #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "1")
+    let settlement = event.settled(.setRelay(Sample.enabled(1)))
+    #expect(try await store.settle([settlement], at: now) == [.applied])
+    #expect(try await rig.run("SELECT count(*) FROM siwa.ledger") == "1")
     // No patience is endless.
     try await rig.run("SELECT setval('attempts', -1000)")
     let other = Sample.event("b", at: 2).settled()
     let error = await #expect(throws: AccountStoreError.self) { try await store.settle([other], at: now) }
     #expect(error?.code == .unavailable && error?.isTransient == true)
-    #expect(try await store.standings(of: [other.event], for: Sample.relay) == [.open(attempts: 0)])
+    #expect(try await store.standings(of: [other.event], for: Sample.relay) == [.open(FailedAttempts())])
     await store.close()
   }
 
@@ -128,8 +127,8 @@ import Testing
     let settlement = Sample.event("a", at: 1).settled(.setRelay(Sample.enabled(1)))
     let error = await #expect(throws: AccountStoreError.self) { try await store.settle([settlement], at: now) }
     #expect(error?.code == .uncertain && error?.isTransient == true)
-    #expect(try await store.settle([settlement], at: now) == [.applied(announcements: nil)])
-    #expect(try await store.settle([settlement], at: now) == [.repeated])
+    #expect(try await store.settle([settlement], at: now) == [.applied])
+    #expect(try await store.settle([settlement], at: now) == [.repeated(settlement.event.entry(at: now))])
     await store.close()
   }
 
@@ -148,7 +147,7 @@ import Testing
         groups += 1
         let group = (0..<50).map { number in
           Sample.event("\(groups)-\(number)", of: Sample.account(groups * 100 + number % 40), at: Int64(number))
-            .settled(.setRelay(Sample.enabled(Int64(number))), announcing: [Sample.announcement("\(groups)-\(number)")])
+            .settled(.setRelay(Sample.enabled(Int64(number))))
         }
         let task = Task { try await settleUntilKnown(group, store) }
         if groups == kill {
@@ -163,7 +162,6 @@ import Testing
     #expect(
       try await rig.run("SELECT count(*), count(DISTINCT event_id) FROM siwa.ledger") == "\(groups * 50)|\(groups * 50)"
     )
-    #expect(try await rig.run("SELECT count(*) FROM siwa.announcement") == "\(groups * 50)")
     #expect(try await rig.run("SELECT count(*) FROM siwa.account") == "\(groups * 40)")
     #expect(try await rig.administration.verify { _ in }.findings == [])
     await store.close()

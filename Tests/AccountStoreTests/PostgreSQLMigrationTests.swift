@@ -1,3 +1,4 @@
+import AccountEvents
 import Cryptography
 import EventLoop
 import TestSupport
@@ -15,15 +16,56 @@ import Testing
   @Test func theStepsAreFrozen() {
     #expect(
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
-        "2e654933f2f40a2fc985f306c7fcbb129b4faee9adf029b4bfb25dcda95889ce"
+        "2e654933f2f40a2fc985f306c7fcbb129b4faee9adf029b4bfb25dcda95889ce",
+        "c29b905c5e66769e260e14e0a234cd55578ccb716e16454df7cbc4eae9fedf11",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 1))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 2))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 1))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 2, to: 2))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
+  }
+
+  @Test func anOlderStoreIsBroughtForwardWithWhatIsInIt() async throws {
+    try await makeOldStore()
+    await expectRefusal(.notMigrated, "run `siwa store migrate`")
+    // What waits to be announced, this version would not announce.
+    try await rig.run("INSERT INTO siwa.announcement VALUES (7, 'email-relay', 3, '')")
+    let refusal = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
+    #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
+    #expect(try await rig.run("SELECT max(version) FROM siwa.migration") == "1")
+    try await rig.run("DELETE FROM siwa.announcement")
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 2))
+
+    let store = try await rig.open()
+    #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
+    try await OldStore.expectItsLedgerIsAnnounced(in: store)
+    await store.close()
+    #expect(try await rig.administration.verify { _ in }.findings == [])
+  }
+
+  /// A store as a program of the first version has made it, with a token and a settled event.
+  private func makeOldStore() async throws {
+    let (old, event) = (try OldStore(rig.key), OldStore.event)
+    func bytes(_ bytes: [UInt8]) -> String {
+      "'\\x" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "'"
+    }
+    let hash = bytes(old.account.hash.bytes)
+    try await rig.run("CREATE SCHEMA siwa; " + PostgreSQLMigrations.steps[0].description)
+    try await rig.run(
+      """
+      INSERT INTO siwa.migration (version) VALUES (1);
+      INSERT INTO siwa.store_key VALUES (1, '\(rig.key.id)', \(bytes(old.hashKey)), '');
+      INSERT INTO siwa.account (hash, team, subject, master_key_id, data_key) VALUES
+        (\(hash), '\(old.account.team)', \(bytes(old.account.subject)), '\(rig.key.id)', \(bytes(old.account.key.bytes)));
+      INSERT INTO siwa.token (hash, fingerprint, kind, client, issued_at, value) VALUES
+        (\(hash), sha256(''), 'refresh', '\(Sample.client)', \(Sample.time(1).milliseconds), \(bytes(old.token)));
+      INSERT INTO siwa.ledger VALUES
+        ('email-relay', '\(event.id)', \(hash), 'done', \(Sample.time(2).milliseconds), '\(event.origin.topic)',
+        \(event.origin.partition), \(event.origin.offset));
+      """)
   }
 
   @Test func manyMayMigrateAtOnce() async throws {
@@ -43,13 +85,13 @@ import Testing
     // A schema that somebody else has made for it is one without a store, too.
     try await rig.run("CREATE SCHEMA siwa")
     await expectRefusal(.notMigrated, "`siwa store migrate` makes it")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 1))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 2))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try await rig.run("INSERT INTO siwa.migration (version) VALUES (99)")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 1 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 2 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try await rig.run("SELECT max(version) FROM siwa.migration") == "99")

@@ -11,9 +11,11 @@ final class PostgreSQLRig {
   let key: MasterKey
   /// What libpq wants to hear of the database.
   let connectionInfo: String
+  private let hashKey: [UInt8]?
 
   /// A database of the shared server, or of one that the test may kill.
-  init(of own: PostgreSQLServer? = nil) async throws {
+  init(of own: PostgreSQLServer? = nil, hashKey: [UInt8]? = Sample.hashKey) async throws {
+    self.hashKey = hashKey
     if let own { server = own } else { server = try await PostgreSQLServer.shared() }
     key = try newMasterKey()
     connectionInfo = try await server.makeDatabase()
@@ -23,9 +25,12 @@ final class PostgreSQLRig {
 
   var administration: PostgreSQLStoreAdministration { PostgreSQLStoreAdministration(connectionInfo, key) }
 
-  /// Makes the store where there is none, and opens it.
+  /// Makes the store where there is none, with the key of these tests for its hashes, and opens it.
   func open() async throws -> PostgreSQLAccountStore {
-    _ = try await administration.migrate()
+    if try await administration.migrate().from == 0, let hashKey {
+      let digits = try key.wrap(hashKey, for: .hashKey).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
+      try await run("UPDATE siwa.store_key SET hash_key = '\\x\(digits.joined())'")
+    }
     return try await PostgreSQLAccountStore.open(connectionInfo, connections: 4, key)
   }
 

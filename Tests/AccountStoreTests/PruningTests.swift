@@ -44,9 +44,9 @@ import Testing
       for event in [waiting, decided] { try await store.record(step("shop", .erased, 50), of: event) }
       try await store.record(step("mails", .discarded, 55), of: decided)
       for (id, seconds) in [("letter", 50), ("open", 50), ("fresh", 100)] as [(String, Int64)] {
-        _ = try await store.countAttempt(
-          FailedAttempt(
-            at: Sample.event(id, at: 5), by: Sample.eraser, cause: "any", time: Sample.time(seconds)))
+        _ = try await store.count([
+          FailedAttempt(at: Sample.event(id, at: 5), by: Sample.eraser, cause: "any", time: Sample.time(seconds))
+        ])
       }
 
       var expected = StorePruning()
@@ -64,8 +64,11 @@ import Testing
       #expect(steps == [0, 2, 2, 1, 2])
       #expect(try await store.incompleteErasures(by: Sample.eraser) == 1)
       #expect(try await store.openErasures(by: Sample.eraser, after: nil, limit: 10).map(\.attempts) == [1])
-      #expect(try await store.firstAttempt(at: Sample.valid(EventID("letter")), by: Sample.eraser) == nil)
-      #expect(try await store.firstAttempt(at: Sample.valid(EventID("fresh")), by: Sample.eraser) != nil)
+      let attempted = ["letter", "fresh"].map { Sample.event($0, of: Sample.account(9999), at: 5) }
+      #expect(
+        try await store.standings(of: attempted, for: Sample.eraser) == [
+          .open(FailedAttempts()), .open(FailedAttempts(count: 1, since: Sample.time(100))),
+        ])
     }
   }
 
@@ -110,7 +113,7 @@ import Testing
       ) { _ in }
       for number in 0..<50 {
         let event = Sample.event("new-\(number)", of: Sample.account(number), at: 500)
-        #expect(try await store.settle([event.settled()], at: Sample.time(500)) == [.applied(announcements: nil)])
+        #expect(try await store.settle([event.settled()], at: Sample.time(500)) == [.applied])
       }
       #expect(try await pruning.settled == 4000)
       #expect(try await administration.verify { _ in }.settled == 50)

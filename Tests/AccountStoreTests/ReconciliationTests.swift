@@ -124,9 +124,9 @@ import Testing
   @Test(arguments: Implementation.all)
   func anotherStoresOutcomesAreNotRecognized(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
-      try await PreparedStore.with(implementation) { other throws in
-        let event = Sample.event("event-5", at: 5)
+      try await PreparedStore.with(implementation, hashKey: nil) { other throws in
         for store in [store, other] {
+          let event = Sample.event("event-5", hash: store.hash(of: Sample.account()), at: 5)
           _ = try await store.settle([event.settled(by: Sample.relay)], at: now)
         }
         let own = outcome(at: 5, by: Sample.relay, nil, in: store)

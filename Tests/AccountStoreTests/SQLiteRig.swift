@@ -11,18 +11,23 @@ import Testing
 final class SQLiteRig {
   let files = TemporaryDirectory()
   let key: MasterKey
+  private let hashKey: [UInt8]?
   var path: String { files.path + "/store.sqlite" }
 
-  init() throws {
+  init(hashKey: [UInt8]? = Sample.hashKey) throws {
+    self.hashKey = hashKey
     let text = try MasterKey.newText()
     key = try MasterKey(file: files.write("master-key", text))
   }
 
   var administration: SQLiteStoreAdministration { SQLiteStoreAdministration(path, key) }
 
-  /// Makes the store where there is none, and opens it.
+  /// Makes the store where there is none, with the key of these tests for its hashes, and opens it.
   func open() async throws -> SQLiteAccountStore {
-    _ = try await administration.migrate()
+    if try await administration.migrate().from == 0, let hashKey {
+      try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+        .prepare("UPDATE store_key SET hash_key = ?").run(try key.wrap(hashKey, for: .hashKey))
+    }
     return try await SQLiteAccountStore.open(path, key)
   }
 

@@ -94,26 +94,9 @@ import Testing
     #expect(forged?.code == .sealBroken)
   }
 
-  @Test func whatCannotBeReadHoldsUpNothingElseThatIsToBeSaid() async throws {
-    let store = try await rig.open()
-    for number in 1...5 {
-      let said = [Sample.announcement("\(number)")]
-      _ = try await store.settle(
-        [Sample.event("\(number)", of: Sample.account(number), at: 1).settled(announcing: said)], at: now)
-    }
-    try rig.execute("UPDATE announcement SET records = x'00' WHERE number IN (1, 2, 4)")
-    let first = try await store.waitingAnnouncements(of: Sample.relay, partition: 0, limit: 1)
-    #expect(first.readable.map(\.number) == [3] && first.unreadable == [1, 2])
-    let all = try await store.waitingAnnouncements(of: Sample.relay, partition: 0, limit: 10)
-    #expect(all.readable.map(\.number) == [3, 5] && all.unreadable == [1, 2, 4])
-    try await store.forget(announcements: [3, 5])
-    #expect(try rig.number("SELECT count(*) FROM announcement") == 3, "for a person to look at")
-    await store.close()
-  }
-
   @Test(
     arguments: [
-      // Somebody else's address; with their key too; a token as another's; an announcement under another number.
+      // Somebody else's address; with their key too; a token as another's.
       "UPDATE relay SET address = (SELECT address FROM relay AS other WHERE other.hash <> relay.hash)",
       "UPDATE account SET data_key = (SELECT data_key FROM account AS other WHERE other.hash <> account.hash)",
       """
@@ -126,8 +109,6 @@ import Testing
       "UPDATE token SET client = 'com.example.other'",
       "UPDATE token SET value = (SELECT address FROM relay WHERE relay.hash = token.hash)",
       "UPDATE account SET subject = (SELECT subject FROM account AS other WHERE other.hash <> account.hash)",
-      "UPDATE announcement SET number = number + 10",
-      "UPDATE announcement SET partition = 1",
     ] as [StaticString])
   func whatWasMovedDoesNotOpen(sql: StaticString) async throws {
     let store = try await rig.open()
@@ -138,10 +119,6 @@ import Testing
     for account in [Sample.account(1), Sample.account(2)] {
       do { _ = try await store.tokens(of: account) } catch { codes.insert(error.code) }
       do { _ = try await store.relayStates(of: [account]) } catch { codes.insert(error.code) }
-    }
-    for partition in [0, 1] as [Int32] {
-      let waiting = try await store.waitingAnnouncements(of: Sample.relay, partition: partition, limit: 1)
-      if !waiting.unreadable.isEmpty { codes.insert(.sealBroken) }
     }
     await store.close()
     // The subject is read by nobody else.
@@ -156,18 +133,17 @@ import Testing
     try await store.fill(1...2)
     try rig.execute("UPDATE account SET data_key = randomblob(60)")
     let other = Sample.event("x", of: Sample.account(3), at: 5).settled(
-      .setRelay(Sample.enabled(5)), announcing: [Sample.announcement("x")])
+      .setRelay(Sample.enabled(5)))
     let broken = Sample.event("y", of: Sample.account(1), at: 5).settled(.removeRelay, .setRelay(Sample.disabled(5)))
     let error = await #expect(throws: AccountStoreError.self) { try await store.settle([other, broken], at: now) }
     #expect(error?.code == .sealBroken)
     // Nothing of it has happened, not even what could have.
     #expect(
       try await store.standings(of: [other.event, broken.event], for: Sample.relay)
-        == [.open(attempts: 0), .open(attempts: 0)])
+        == [.open(FailedAttempts()), .open(FailedAttempts())])
     #expect(try await store.relayStates(of: [Sample.account(3)]) == [.unknown])
     #expect(try rig.number("SELECT count(*) FROM relay") == 2)
-    #expect(try rig.number("SELECT count(*) FROM announcement") == 2)
-    #expect(try await store.settle([other], at: now) == [.applied(announcements: 3)])
+    #expect(try await store.settle([other], at: now) == [.applied])
     await store.close()
   }
 }

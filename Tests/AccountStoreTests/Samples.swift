@@ -33,13 +33,20 @@ enum Sample {
   /// The moment so many seconds after one in 2027.
   static func time(_ seconds: Int64) -> Timestamp { valid(Timestamp(seconds: 1_800_000_000 + seconds)) }
 
+  /// What accounts are hashed with in the stores of these tests, where a test does not say otherwise.
+  static let hashKey = [UInt8](repeating: 0x42, count: 32)
+
+  static func hash(of account: Account) -> AccountHash {
+    valid(AccountHash(HMAC(key: hashKey).code(for: account.key).bytes))
+  }
+
   static func event(
-    _ id: String, of account: Account = account(), at seconds: Int64, severity: Int = 0, tie: Int = 0,
-    yieldsTo: Set<EventReference.Precedence> = [], partition: Int32 = 0
+    _ id: String, of account: Account = account(), hash: AccountHash? = nil, at seconds: Int64, severity: Int = 0,
+    tie: Int = 0, yieldsTo: Set<EventReference.Precedence> = [], partition: Int32 = 0, offset: Int64 = 7
   ) -> EventReference {
     EventReference(
-      id: valid(EventID(id)), account: account, occurredAt: time(seconds),
-      origin: EventOrigin(topic: "apple.account-events.v1", partition: partition, offset: 7),
+      id: valid(EventID(id)), account: account, hash: hash ?? self.hash(of: account), occurredAt: time(seconds),
+      origin: EventOrigin(topic: "apple.account-events.v1", partition: partition, offset: offset),
       weight: EventWeight(severity: severity, tie: tie), yieldsTo: yieldsTo)
   }
 
@@ -50,40 +57,44 @@ enum Sample {
   static func disabled(_ seconds: Int64, _ address: Int = 1) -> RelayState {
     RelayState(status: .disabled, address: Self.address(address), isPrivate: true, since: time(seconds))
   }
-
-  static func announcement(_ text: String, tombstone: Bool = false) -> Announcement {
-    Announcement(
-      topic: Topic(name: "apple.email-relay.v1"), key: Array("key of \(text)".utf8),
-      value: tombstone ? nil : Array("value of \(text)".utf8),
-      headers: [EventRecord.Header(name: "ce_id", value: Array(text.utf8))])
-  }
 }
 
 extension EventReference {
   func settled(
-    by consumer: ConsumerName = Sample.relay, _ changes: StoreChange..., announcing announcements: [Announcement] = []
+    by consumer: ConsumerName = Sample.relay, detail: String = "", _ changes: StoreChange...
   ) -> Settlement {
-    Settlement(of: self, by: consumer, outcome: "done", changes: changes, announcements: announcements)
+    Settlement(of: self, by: consumer, outcome: "done", detail: detail, changes: changes)
   }
+
+  /// What the ledger has of it, once it is settled as above.
+  func entry(_ outcome: String = "done", detail: String = "", at time: Timestamp) -> LedgerEntry {
+    LedgerEntry(origin: origin, outcome: outcome, detail: detail, at: time)
+  }
+}
+
+extension EventStanding {
+  var isSettled: Bool { if case .settled = self { true } else { false } }
+}
+
+extension SettledOutcome {
+  var isRepeated: Bool { if case .repeated = self { true } else { false } }
 }
 
 func newMasterKey() throws -> MasterKey { try #require(MasterKey(try SecureRandom.bytes(32))) }
 
 extension AccountStore {
-  /// Writes of each account whatever a store may hold of somebody: its sign-in, a token, the state of its mail, what is to
-  /// be said of it, a failed attempt.
+  /// Writes of each account whatever a store may hold of somebody: its sign-in, a token, the state of its mail, a failed
+  /// attempt.
   @Loop
   func fill(_ accounts: ClosedRange<Int>, at now: Timestamp = Sample.time(10_000)) async throws {
     for number in accounts {
       let account = Sample.account(number)
       _ = try await recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(number)])
       let event = Sample.event("e\(number)", of: account, at: 2)
-      let said = Announcement(
-        topic: Topic(name: "apple.email-relay.v1"), key: account.key, value: Array(Sample.address(number).text.utf8),
-        headers: [])
-      _ = try await settle([event.settled(.setRelay(Sample.enabled(2, number)), announcing: [said])], at: now)
-      _ = try await countAttempt(
-        FailedAttempt(at: Sample.event("f", of: account, at: 3), by: Sample.revoker, cause: "any", time: now))
+      _ = try await settle([event.settled(.setRelay(Sample.enabled(2, number)))], at: now)
+      _ = try await count([
+        FailedAttempt(at: Sample.event("f", of: account, at: 3), by: Sample.revoker, cause: "any", time: now)
+      ])
     }
   }
 }

@@ -11,15 +11,51 @@ import Testing
   func anEventIsSettledOnceForEachConsumer(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let event = Sample.event("a", at: 1)
-      let settlement = event.settled(.setRelay(Sample.enabled(1)), announcing: [Sample.announcement("a")])
-      #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])
-      #expect(try await store.settle([settlement, settlement], at: now) == [.applied(announcements: 1), .repeated])
-      #expect(try await store.settle([settlement], at: now) == [.repeated])
-      #expect(try await store.standings(of: [event], for: Sample.relay) == [.settled])
-      #expect(try await store.standings(of: [event], for: Sample.revoker) == [.open(attempts: 0)])
-      #expect(try await store.settle([event.settled(by: Sample.revoker)], at: now) == [.applied(announcements: nil)])
+      let settlement = event.settled(detail: "what was done", .setRelay(Sample.enabled(1)))
+      let entry = event.entry(detail: "what was done", at: now)
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(FailedAttempts())])
+      #expect(try await store.settle([settlement, settlement], at: now) == [.applied, .repeated(entry)])
+      #expect(try await store.settle([settlement], at: Sample.time(2000)) == [.repeated(entry)])
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.settled(entry)])
+      #expect(try await store.standings(of: [event], for: Sample.revoker) == [.open(FailedAttempts())])
+      #expect(try await store.settle([event.settled(by: Sample.revoker)], at: now) == [.applied])
       #expect(try await store.relayStates(of: [Sample.account()]) == [.known(Sample.enabled(1))])
-      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 10).count == 1)
+    }
+  }
+
+  /// What is said again of an event is said of the record that it was settled from, and of no copy.
+  @Test(arguments: Implementation.all, [false, true])
+  func anEventThatComesAgainFromElsewhereIsNamedWithItsFirstOrigin(
+    _ implementation: Implementation, isOne: Bool
+  ) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let event = Sample.event("a", at: 1, partition: 3, offset: 41)
+      let copy = Sample.event("a", at: 1, partition: 3, offset: 42)
+      let retried = EventReference(
+        id: event.id, account: event.account, hash: event.hash, occurredAt: event.occurredAt,
+        origin: EventOrigin(topic: "apple.account-events.email-relay.retry.v1", partition: 3, offset: 41),
+        weight: event.weight, yieldsTo: [])
+      let settlements = [event, copy, retried].map { $0.settled() }
+      var outcomes: [SettledOutcome] = []
+      for group in isOne ? [settlements] : settlements.map({ [$0] }) {
+        outcomes += try await store.settle(group, at: now)
+      }
+      let entry = event.entry(at: now)
+      #expect(outcomes == [.applied, .repeated(entry), .repeated(entry)])
+      #expect(entry.origin != copy.origin && entry.origin != retried.origin)
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func whatIsSupersededIsInTheLedgerWithoutADetail(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let (later, event) = (Sample.event("later", at: 2), Sample.event("a", at: 1))
+      let settlement = event.settled(detail: "what was not done")
+      let entry = event.entry("superseded:newer-event", at: now)
+      #expect(
+        try await store.settle([later.settled(), settlement, settlement], at: now)
+          == [.applied, .superseded(.newerEvent), .repeated(entry)])
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.settled(entry)])
     }
   }
 
@@ -33,12 +69,14 @@ import Testing
       _ = try await store.recordSignIn(Sample.account(), at: Sample.time(2), tokens: [])
       let void = Settlement(ofVoid: event, by: Sample.relay)
       #expect(try await store.settle([void, void], at: now) == [.open, .open])
-      #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])
+      #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(FailedAttempts())])
       // The fence does not stand either.
       let later = Sample.event("c", at: 4)
       #expect(
         try await store.settle([later.settled(), void, void], at: now)
-          == [.applied(announcements: nil), .superseded(.newerEvent), .repeated])
+          == [
+            .applied, .superseded(.newerEvent), .repeated(event.entry("superseded:newer-event", at: now)),
+          ])
     }
   }
 
@@ -51,20 +89,17 @@ import Testing
         let event = Sample.event("event-\(number)", of: account, at: Int64(number * 7919 % 600))
         settlements.append(
           event.settled(
-            .setRelay(Sample.enabled(event.occurredAt.milliseconds / 1000 - 1_800_000_000, number)),
-            announcing: [Sample.announcement("\(number)")]))
+            .setRelay(Sample.enabled(event.occurredAt.milliseconds / 1000 - 1_800_000_000, number))))
       }
       let outcomes = try await store.settle(settlements, at: now)
       let accounts = (0..<100).map(Sample.account)
       let states = try await store.relayStates(of: accounts)
-      let announcements = try await store.announcements(of: Sample.relay, partition: 0, limit: 1000)
-      #expect(announcements.count == outcomes.count { if case .applied = $0 { true } else { false } })
+      #expect(Set(outcomes) == [.applied, .superseded(.newerEvent)])
       for order in [settlements, settlements.reversed()] {
         let outcomes = try await store.settle(order, at: now)
-        #expect(outcomes.allSatisfy { $0 == .repeated })
+        #expect(outcomes.allSatisfy { $0.isRepeated })
       }
       #expect(try await store.relayStates(of: accounts) == states)
-      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 1000) == announcements)
       for (number, state) in states.enumerated() {
         let last = (0..<6).map { Int64((number + 100 * $0) * 7919 % 600) }.max() ?? 0
         guard case .known(let known) = state else {
@@ -77,83 +112,58 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
-  func whatAConsumersOwnTopicLeadsToWaitsInAQueueOfItsOwn(_ implementation: Implementation) async throws {
-    try await PreparedStore.with(implementation) { store throws in
-      let known = Sample.event("1", at: 1, partition: 3)
-      let own = EventOrigin(topic: "apple.account-events.email-relay.retry.v1", partition: 3, offset: 0)
-      let retried = EventReference(
-        id: Sample.valid(EventID("2")), account: Sample.account(2), occurredAt: known.occurredAt, origin: own,
-        weight: known.weight, yieldsTo: [])
-      _ = try await store.settle(
-        [
-          known.settled(announcing: [Sample.announcement("a")]),
-          retried.settled(announcing: [Sample.announcement("b")]),
-        ],
-        at: now)
-      let (first, second) = (
-        try await store.announcements(of: Sample.relay, partition: known.origin.queue, limit: 10),
-        try await store.announcements(of: Sample.relay, partition: own.queue, limit: 10)
-      )
-      #expect(first.map(\.announcements) == [[Sample.announcement("a")]])
-      #expect(second.map(\.announcements) == [[Sample.announcement("b")]])
-    }
-  }
-
-  @Test(arguments: Implementation.all)
-  func announcementsAreNumberedAndForgotten(_ implementation: Implementation) async throws {
-    try await PreparedStore.with(implementation) { store throws in
-      let said = ["a", "b", "c"].map { Sample.announcement($0) } + [Sample.announcement("d", tombstone: true)]
-      let outcomes = try await store.settle(
-        [
-          Sample.event("1", at: 1).settled(announcing: Array(said[..<2])),
-          Sample.event("2", of: Sample.account(2), at: 1, partition: 5).settled(announcing: [said[2]]),
-          Sample.event("3", of: Sample.account(3), at: 1).settled(announcing: [said[3]]),
-        ], at: now)
-      #expect(
-        outcomes == [
-          .applied(announcements: 1), .applied(announcements: 2), .applied(announcements: 3),
-        ])
-      let waiting = try await store.announcements(of: Sample.relay, partition: 0, limit: 10)
-      #expect(waiting.map(\.number) == [1, 3] && waiting.map(\.announcements) == [Array(said[..<2]), [said[3]]])
-      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 1).map(\.number) == [1])
-      #expect(try await store.announcements(of: Sample.relay, partition: 5, limit: 10).map(\.number) == [2])
-      #expect(try await store.announcements(of: Sample.revoker, partition: 0, limit: 10) == [])
-      #expect(try await store.forget(announcements: [3, 99]) == [99])
-      #expect(try await store.forget(announcements: [3]) == [3], "somebody has forgotten it")
-      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 10).map(\.number) == [1])
-      // A number is never given twice.
-      let later = Sample.event("4", of: Sample.account(4), at: 1).settled(announcing: [said[0]])
-      #expect(
-        try await store.settle([later], forgetting: [3, 1], at: now)
-          == Settled(outcomes: [.applied(announcements: 4)], missing: [3]))
-      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 10).map(\.number) == [4])
-      #expect(try await store.settle([], forgetting: [4], at: now) == Settled())
-      #expect(try await store.announcements(of: Sample.relay, partition: 0, limit: 10) == [])
-    }
-  }
-
-  @Test(arguments: Implementation.all)
   func attemptsAreCountedUntilTheEventIsSettled(_ implementation: Implementation) async throws {
     let prepared = try await implementation.prepare()
-    let event = Sample.event("a", at: 1)
-    let attempt = FailedAttempt(at: event, by: Sample.revoker, cause: "apple-unavailable", time: now)
+    let (event, other) = (Sample.event("b", at: 1), Sample.event("a", of: Sample.account(2), at: 1))
+    func attempt(at event: EventReference, _ seconds: Int64) -> FailedAttempt {
+      FailedAttempt(at: event, by: Sample.revoker, cause: "apple-unavailable", time: Sample.time(seconds))
+    }
+    func counted(_ count: Int, since seconds: Int64) -> FailedAttempts {
+      FailedAttempts(count: count, since: Sample.time(seconds))
+    }
     var store = try await prepared.open()
-    #expect(try await store.firstAttempt(at: event.id, by: Sample.revoker) == nil)
-    #expect(try await store.countAttempt(attempt) == 1)
-    let second = FailedAttempt(at: event, by: Sample.revoker, cause: "apple-unavailable", time: now + .seconds(1))
-    #expect(try await store.countAttempt(second) == 2)
-    #expect(try await store.firstAttempt(at: event.id, by: Sample.revoker) == now)
-    #expect(try await store.firstAttempt(at: event.id, by: Sample.relay) == nil)
+    #expect(try await store.count([]) == [])
+    #expect(try await store.count([attempt(at: event, 10)]) == [counted(1, since: 10)])
+    // Together, in whatever order, the same one twice: each says what there was by then.
+    #expect(
+      try await store.count([attempt(at: event, 11), attempt(at: other, 12), attempt(at: event, 13)])
+        == [counted(2, since: 10), counted(1, since: 12), counted(3, since: 10)])
     await store.close()
 
     store = try await prepared.open()
-    #expect(try await store.standings(of: [event], for: Sample.revoker) == [.open(attempts: 2)])
-    #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(attempts: 0)])
-    #expect(try await store.countAttempt(attempt) == 3)
-    #expect(try await store.settle([event.settled(by: Sample.revoker)], at: now) == [.applied(announcements: nil)])
-    #expect(try await store.standings(of: [event], for: Sample.revoker) == [.settled])
-    #expect(try await store.countAttempt(attempt) == 1, "they were forgotten")
+    #expect(
+      try await store.standings(of: [event, other], for: Sample.revoker)
+        == [.open(counted(3, since: 10)), .open(counted(1, since: 12))])
+    #expect(try await store.standings(of: [event], for: Sample.relay) == [.open(FailedAttempts())])
+    #expect(try await store.count([attempt(at: event, 20)]) == [counted(4, since: 10)])
+    #expect(try await store.settle([event.settled(by: Sample.revoker)], at: now) == [.applied])
+    #expect(try await store.standings(of: [event], for: Sample.revoker) == [.settled(event.entry(at: now))])
+    #expect(try await store.count([attempt(at: event, 30)]) == [counted(1, since: 30)], "they were forgotten")
+    #expect(try await store.standings(of: [other], for: Sample.revoker) == [.open(counted(1, since: 12))])
     await store.close()
+  }
+
+  /// Two groups of the same events at once, of one program and of two: each event is applied once.
+  @Test(arguments: Implementation.all)
+  func callsThatAreUnderWayAtOnceApplyEachEventOnce(_ implementation: Implementation) async throws {
+    let prepared = try await implementation.prepare()
+    let stores = [try await prepared.open(), try await prepared.open()]
+    for round in 0..<10 {
+      let group = (0..<100).map { number in
+        Sample.event("\(round)-\(number)", of: Sample.account(number), at: Int64(round))
+          .settled(.setRelay(Sample.enabled(Int64(round), number)))
+      }
+      let calls = (0..<4).map { call in
+        Task { [now] in
+          try await stores[call % 2].settle(call < 2 ? group : group.reversed(), announced: [], at: now).outcomes
+        }
+      }
+      var outcomes: [SettledOutcome] = []
+      for call in calls { outcomes += try await call.value }
+      #expect(outcomes.count { $0 == .applied } == 100)
+      #expect(outcomes.count { $0.isRepeated } == 300)
+    }
+    for store in stores { await store.close() }
   }
 
   @Test(arguments: Implementation.all)

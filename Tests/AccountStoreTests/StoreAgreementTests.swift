@@ -34,6 +34,16 @@ import Testing
               #expect(try await changes(of: said, in: store, true) == [[], [], [], []], comment)
             }
           case 4:
+            let (claims, marks, attempts) = (history.claims(), history.marks(), history.attempts(at: now))
+            #expect(
+              try await one.claim(claims, for: Sample.relay) == other.claim(claims, for: Sample.relay), comment)
+            #expect(
+              try await one.settle([], announced: marks, at: now) == other.settle([], announced: marks, at: now),
+              comment)
+            #expect(try await one.count(attempts) == other.count(attempts), comment)
+            let questions = history.questions()
+            #expect(try await one.holdsTokens(questions) == other.holdsTokens(questions), comment)
+          case 5:
             func prune(_ administration: any AccountStoreAdministration) async throws -> StorePruning {
               try await administration.prune(
                 before: Sample.time(1000 + Int64(round) - 20), eraser: Sample.eraser, isRehearsal: false
@@ -46,7 +56,10 @@ import Testing
             #expect(
               try await one.standings(of: events, for: Sample.relay)
                 == other.standings(of: events, for: Sample.relay), comment)
-            #expect(try await one.settle(group, at: now) == other.settle(group, at: now), comment)
+            let marks = history.marks()
+            #expect(
+              try await one.settle(group, announced: marks, at: now) == other.settle(group, announced: marks, at: now),
+              comment)
           }
           try #require(try await state(of: one) == state(of: other), comment)
         }
@@ -123,13 +136,49 @@ import Testing
       }
     }
 
+    mutating func claims() -> [PartitionClaim] {
+      (0..<Int.random(in: 0...3, using: &random)).map { _ in
+        PartitionClaim(partition(), beginsAnewAt: isSo() ? nil : moment())
+      }
+    }
+
+    /// Of the claims of some rounds ago, mostly.
+    mutating func marks() -> [AnnouncedMark] {
+      (0..<Int.random(in: 0...3, using: &random)).map { _ in
+        AnnouncedMark(
+          consumer: Sample.relay, partition: partition(), claim: Int64.random(in: 1...6, using: &random),
+          offset: moment(), beyond: isSo() ? "" : "\(moment())")
+      }
+    }
+
+    mutating func attempts(at time: Timestamp) -> [FailedAttempt] {
+      (0..<Int.random(in: 0...3, using: &random)).map { _ in
+        FailedAttempt(
+          at: Sample.event("event-\(number + Int.random(in: 1...3, using: &random))", at: 1),
+          by: pick(StoreAgreementTests.consumers), cause: "any", time: time)
+      }
+    }
+
+    mutating func questions() -> [TokenQuestion] {
+      (0..<Int.random(in: 0...4, using: &random)).map { _ in
+        TokenQuestion(
+          of: Sample.hash(of: pick(StoreAgreementTests.accounts)), issuedUpTo: Sample.time(moment()),
+          clients: pick([nil, [], [apps[0]], Set(apps)]))
+      }
+    }
+
+    private mutating func partition() -> SourcePartition {
+      SourcePartition(topic: pick(["apple.account-events.v1", "retry"]), partition: Int32(isSo() ? 0 : 9))
+    }
+
     mutating func settlements() -> [Settlement] {
       (0..<Int.random(in: 1...6, using: &random)).map { _ in
         // Now and then one that was there before.
         if number < 5 || Int.random(in: 0..<6, using: &random) > 0 { number += 1 }
+        let account = pick(StoreAgreementTests.accounts)
         let (severity, seconds) = (Int.random(in: 0...2, using: &random), moment())
         let event = EventReference(
-          id: Sample.valid(EventID("event-\(number)")), account: pick(StoreAgreementTests.accounts),
+          id: Sample.valid(EventID("event-\(number)")), account: account, hash: Sample.hash(of: account),
           occurredAt: Sample.time(seconds),
           origin: EventOrigin(topic: "apple.account-events.v1", partition: 0, offset: Int64(number)),
           weight: EventWeight(
@@ -141,7 +190,9 @@ import Testing
         }
         let changes = (0..<Int.random(in: 0...2, using: &random)).map { _ in change(at: seconds) }
         return Settlement(
-          of: event, by: pick(StoreAgreementTests.consumers), outcome: "done", changes: changes, announcements: [])
+          of: event, by: pick(StoreAgreementTests.consumers), outcome: "done",
+          detail: isSo() ? "" : "detail of \(number)",
+          changes: changes)
       }
     }
 

@@ -28,18 +28,20 @@ package final class Calls {
     defer { current -= 1 }
     await gate(delivery.event)
     try fault(delivery.event)
-    let announcement = Announcement(
-      topic: .outcomes, key: delivery.event.account.key, value: Array(delivery.event.id.text.utf8), headers: [])
-    return Decision("done", changes: [], announcements: [announcement])
+    return Decision("done")
   }
 
   /// The consumer. Each event is void once a later one was applied, unless `severity` says otherwise.
   package func consumer(
     yieldsTo: Set<EventPrecedence> = [], _ severity: @escaping @Sendable (AccountEvent) -> Int? = { _ in 0 }
   ) -> EventConsumer {
-    EventConsumer(
+    var consumer = EventConsumer(
       "sample", outcomes: ["done"],
       interest: { event in severity(event).map { Interest(severity: $0, yieldsTo: yieldsTo) } },
       process: { delivery in try await self.process(delivery) })
+    consumer.announce = { event, _, _ in
+      [Announcement(topic: .outcomes, key: event.account.key, value: Array(event.id.text.utf8), headers: [])]
+    }
+    return consumer
   }
 }

@@ -159,9 +159,4 @@ package final class ProcessorRig {
     String(decoding: registry.render(), as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(name) }
       .flatMap { $0.split(separator: " ").last.map(String.init) }
   }
-
-  /// What the store has still to be said, of a partition.
-  package func announcementsWaiting(_ partition: Int32 = 0) async throws -> [NumberedAnnouncements] {
-    try await store.announcements(of: consumer.name, partition: partition, limit: 1000)
-  }
 }

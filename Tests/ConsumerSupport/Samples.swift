@@ -1,4 +1,5 @@
 package import AccountEvents
+package import AccountStore
 package import Kafka
 
 extension TopicPartition {
@@ -35,5 +36,18 @@ extension KafkaRecord {
     return KafkaRecord(
       topic: record.topic.name, key: record.key, value: record.value,
       headers: record.headers.map { KafkaHeader($0.name, $0.value) })
+  }
+}
+
+extension EventReference {
+  /// The event with the weight of a withdrawn consent, at the first place of its topic, unless it is said otherwise.
+  package static func of(
+    _ event: AccountEvent, _ store: any AccountStore,
+    at origin: EventOrigin = EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0), severity: Int = 1,
+    yieldsTo: Set<EventPrecedence> = [.signIn]
+  ) -> EventReference {
+    EventReference(
+      id: event.id, account: event.account, hash: store.hash(of: event.account), occurredAt: event.occurredAt,
+      origin: origin, weight: EventWeight(severity: severity, tie: 0), yieldsTo: yieldsTo)
   }
 }

@@ -6,8 +6,8 @@ package import EventLoop
 @Loop
 package final class WatchedStore: AccountStore {
   package enum Call: Sendable, Hashable {
-    case standings, settle, countAttempt, announcements, forget, recordSignIn, tokens, relayStates, erasureSteps, record
-    case ownRevocations, check, firstAttempt, openErasures, incompleteErasures, discardErasure
+    case standings, settle, claim, count, recordSignIn, tokens, holdsTokens, relayStates, erasureSteps, record
+    case ownRevocations, check, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
   }
@@ -19,6 +19,12 @@ package final class WatchedStore: AccountStore {
   package var before: Watch = { _ in }
   /// Called after the call has succeeded; the caller does not learn that it has where this throws.
   package var after: Watch = { _ in }
+  /// Called with settlements before they are written, none where only marks are raised.
+  package var beforeSettling: @Loop ([Settlement]) throws(AccountStoreError) -> Void = { _ in }
+  /// What a call waits for.
+  package var gate: @Loop (Call) async -> Void = { _ in }
+  /// How many calls of `settle` are under way.
+  package private(set) var settling = 0
   /// How often each was called.
   package private(set) var counts: [Call: Int] = [:]
 
@@ -28,6 +34,7 @@ package final class WatchedStore: AccountStore {
     _ call: Call, _ body: @Loop () async throws(AccountStoreError) -> Value
   ) async throws(AccountStoreError) -> Value {
     counts[call, default: 0] += 1
+    await gate(call)
     try before(call)
     let value = try await body()
     try after(call)
@@ -41,44 +48,24 @@ package final class WatchedStore: AccountStore {
   }
 
   package func settle(
-    _ settlements: [Settlement], forgetting numbers: [Int64], at time: Timestamp
+    _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) async throws(AccountStoreError) -> Settled {
-    try await watch(.settle) { () throws(AccountStoreError) in
-      try await store.settle(settlements, forgetting: numbers, at: time)
+    settling += 1
+    defer { settling -= 1 }
+    try beforeSettling(settlements)
+    return try await watch(.settle) { () throws(AccountStoreError) in
+      try await store.settle(settlements, announced: marks, at: time)
     }
   }
 
-  package func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {
-    try await watch(.countAttempt) { () throws(AccountStoreError) in try await store.countAttempt(attempt) }
+  package func claim(
+    _ claims: [PartitionClaim], for consumer: ConsumerName
+  ) async throws(AccountStoreError) -> [AnnouncedMark] {
+    try await watch(.claim) { () throws(AccountStoreError) in try await store.claim(claims, for: consumer) }
   }
 
-  package func firstAttempt(
-    at event: EventID, by consumer: ConsumerName
-  ) async throws(AccountStoreError) -> Timestamp? {
-    try await watch(.firstAttempt) { () throws(AccountStoreError) in
-      try await store.firstAttempt(at: event, by: consumer)
-    }
-  }
-
-  package func waitingAnnouncements(
-    of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> WaitingAnnouncements {
-    try await watch(.announcements) { () throws(AccountStoreError) in
-      try await store.waitingAnnouncements(of: consumer, partition: partition, limit: limit)
-    }
-  }
-
-  package func waitingAnnouncements(
-    of consumer: ConsumerName
-  ) async throws(AccountStoreError) -> WaitingAnnouncements {
-    try await watch(.announcements) { () throws(AccountStoreError) in
-      try await store.waitingAnnouncements(of: consumer)
-    }
-  }
-
-  @discardableResult
-  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
-    try await watch(.forget) { () throws(AccountStoreError) in try await store.forget(announcements: numbers) }
+  package func count(_ attempts: [FailedAttempt]) async throws(AccountStoreError) -> [FailedAttempts] {
+    try await watch(.count) { () throws(AccountStoreError) in try await store.count(attempts) }
   }
 
   package func recordSignIn(
@@ -91,6 +78,10 @@ package final class WatchedStore: AccountStore {
 
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
     try await watch(.tokens) { () throws(AccountStoreError) in try await store.tokens(of: account) }
+  }
+
+  package func holdsTokens(_ questions: [TokenQuestion]) async throws(AccountStoreError) -> [Bool] {
+    try await watch(.holdsTokens) { () throws(AccountStoreError) in try await store.holdsTokens(questions) }
   }
 
   package func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] {

@@ -35,7 +35,8 @@ import Testing
     // More than are read at once.
     for number in 0..<501 {
       let event = EventReference(
-        id: try #require(EventID("event-\(1000 + number)")), account: account, occurredAt: time,
+        id: try #require(EventID("event-\(1000 + number)")), account: account, hash: store.hash(of: account),
+        occurredAt: time,
         origin: EventOrigin(topic: "t", partition: 0, offset: 0), weight: EventWeight(severity: 1, tie: 0), yieldsTo: []
       )
       let step = ErasureStep(
@@ -67,7 +68,7 @@ import Testing
       try await store.record(
         step,
         of: EventReference(
-          id: try #require(EventID(event)), account: account, occurredAt: step.time,
+          id: try #require(EventID(event)), account: account, hash: store.hash(of: account), occurredAt: step.time,
           origin: EventOrigin(topic: "t", partition: 0, offset: 0), weight: EventWeight(severity: 1, tie: 0),
           yieldsTo: []))
     }

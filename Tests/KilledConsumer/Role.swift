@@ -56,7 +56,7 @@ enum Role: String {
 
   /// Does something outside with each event, of which it leaves a line.
   private func sample(_ steps: Steps, _ directory: String) -> EventConsumer {
-    EventConsumer(
+    var consumer = EventConsumer(
       "killed", outcomes: ["done"],
       interest: { event in
         event.kind == .accountDelete ? nil : Interest(severity: 0, yieldsTo: [])
@@ -69,12 +69,14 @@ enum Role: String {
         await Loop.nextTurn()
         if event.subject.text == "bob", delivery.attempt < 3 { throw ConsumerFailure.transient("busy") }
         if event.subject.text == "cleo" { throw ConsumerFailure.permanent("not-ours") }
-        let announcements = ["revoked", "ended"].map { word in
-          Announcement(
-            topic: .outcomes, key: event.account.key, value: Array("\(event.id) \(word)".utf8), headers: [])
-        }
-        return Decision("done", changes: [], announcements: announcements)
+        return Decision("done")
       })
+    consumer.announce = { event, _, _ in
+      ["revoked", "ended"].map { word in
+        Announcement(topic: .outcomes, key: event.account.key, value: Array("\(event.id) \(word)".utf8), headers: [])
+      }
+    }
+    return consumer
   }
 
   private func revoker(_ directory: String, _ store: WatchedStore) throws -> EventConsumer {
@@ -93,7 +95,7 @@ enum Role: String {
         now: { Self.now }),
       deadline: .seconds(120))
     let apple = AppleRevocations(endpoints, clock: { .now }, random: { 1 }, logger: logger)
-    return TokenRevoker(apple, ConsentGroups([:]), store: store, now: { Self.now }).consumer
+    return TokenRevoker(apple, ConsentGroups([:]), store: store).consumer
   }
 
   private func eraser(

@@ -10,6 +10,9 @@ public struct AccountHash: Sendable, Hashable, CustomStringConvertible {
     self.bytes = bytes
   }
 
+  /// Adds all bytes at once: by itself an array adds them one after the other.
+  public func hash(into hasher: inout Hasher) { unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
+
   /// The bytes as 64 hexadecimal digits.
   public var description: String { String(decoding: digits, as: UTF8.self) }
 

@@ -16,12 +16,34 @@ extension AccountOutcome {
         occurredAt: try members.required(members.cause.occurredAt, "cause.event_time")),
       consumer: try members.required(members.consumer, "consumer"),
       doneAt: try members.required(members.doneAt, "done_at"),
-      targets: try members.targets.map { target throws(EventDecodingError) in
-        Target(
-          name: try members.required(target.name, "targets.name"),
-          state: try members.required(target.state, "targets.state"),
-          before: target.before, affected: target.affected, after: target.after)
-      })
+      targets: try members.targets.map { target throws(EventDecodingError) in try Target(target) })
+  }
+}
+
+extension AccountOutcome.Target {
+  /// Targets that `text` has written; none where the text is another's.
+  package static func list(_ text: String) -> [Self] {
+    // The same limits as those of the record that they stand in.
+    let limits = JSONLimits(bytes: 1 << 20, depth: 16, members: 8192)
+    do throws(JSONError) {
+      let read = try unsafe JSONReader.read(Array(text.utf8).span.bytes, limits) { reader throws(JSONError) in
+        var targets: [TargetMembers] = []
+        try reader.readArray { value throws(JSONError) in targets.append(try TargetMembers(next: &value)) }
+        return targets
+      }
+      return try read.map { members throws(JSONError) in
+        do throws(EventDecodingError) { return try Self(members) } catch { throw JSONError(.malformed, at: 0) }
+      }
+    } catch {
+      return []
+    }
+  }
+
+  fileprivate init(_ members: TargetMembers) throws(EventDecodingError) {
+    self.init(
+      name: try members.required(members.name, "targets.name"),
+      state: try members.required(members.state, "targets.state"),
+      before: members.before, affected: members.affected, after: members.after)
   }
 }
 

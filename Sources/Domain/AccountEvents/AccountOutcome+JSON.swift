@@ -13,8 +13,7 @@ extension AccountOutcome {
     json.append(#","done_at":"#, doneAt.milliseconds)
     if !targets.isEmpty {
       json.append(contentsOf: #","targets":"#.utf8)
-      for (index, target) in targets.enumerated() { target.append(after: index == 0 ? "[" : ",", to: &json) }
-      json.append(UInt8(ascii: "]"))
+      Target.append(targets, to: &json)
     }
     json.append(UInt8(ascii: "}"))
     return json
@@ -22,8 +21,23 @@ extension AccountOutcome {
 }
 
 extension AccountOutcome.Target {
-  fileprivate func append(after mark: Unicode.Scalar, to json: inout [UInt8]) {
-    json.append(UInt8(ascii: mark))
+  /// Targets as compact JSON, as a ledger keeps them.
+  package static func text(_ targets: [Self]) -> String {
+    var json: [UInt8] = []
+    append(targets, to: &json)
+    return String(decoding: json, as: UTF8.self)
+  }
+
+  fileprivate static func append(_ targets: [Self], to json: inout [UInt8]) {
+    json.append(UInt8(ascii: "["))
+    for (index, target) in targets.enumerated() {
+      if index > 0 { json.append(UInt8(ascii: ",")) }
+      target.append(to: &json)
+    }
+    json.append(UInt8(ascii: "]"))
+  }
+
+  private func append(to json: inout [UInt8]) {
     json.append(#"{"name":"#, escaping: name)
     json.append(#","state":"#, escaping: state)
     if let before { json.append(#","before":"#, before) }

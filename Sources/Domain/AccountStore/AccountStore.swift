@@ -14,35 +14,24 @@ package protocol AccountStore: AnyObject, Sendable {
     of events: [EventReference], for consumer: ConsumerName
   ) async throws(AccountStoreError) -> [EventStanding]
 
-  /// Writes what consumers have decided: in one transaction the effects, the rows of the ledger, the fences and the
-  /// announcements, each settlement judged anew in the order given. Returns what became of each, in that order.
+  /// Writes what consumers have decided: in one transaction the effects, the rows of the ledger and the fences, each
+  /// settlement judged anew in the order given. Returns what became of each, in that order.
   ///
   /// A settlement of an event that is settled or superseded by now changes nothing else; nor does one that only notes the
   /// event as void where it is not. The ledger names superseded events too. Attempts of a settled event are forgotten.
-  /// In the same transaction the announcements of those `numbers` are forgotten, which Kafka has acknowledged.
+  /// In the same transaction the marks are raised, of partitions that are still claimed as they say. Two calls may be
+  /// under way at once.
   func settle(
-    _ settlements: [Settlement], forgetting numbers: [Int64], at time: Timestamp
+    _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) async throws(AccountStoreError) -> Settled
 
-  /// Counts one more attempt at an event that could not be processed, and returns how many there were.
-  func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int
+  /// Claims partitions for a consumer of this process: marks of earlier claims are raised no more. Returns how far each was
+  /// announced, in the order of `claims`. A claim of a partition that begins anew sets its mark back.
+  func claim(_ claims: [PartitionClaim], for consumer: ConsumerName) async throws(AccountStoreError) -> [AnnouncedMark]
 
-  /// When the first attempt at the event failed that was counted; nil where none was.
-  func firstAttempt(at event: EventID, by consumer: ConsumerName) async throws(AccountStoreError) -> Timestamp?
-
-  /// What was decided and is still to be said on Kafka, oldest first: of one consumer and one partition that it reads, by
-  /// the number of its queue (`EventOrigin.queue`). As many as `limit` that can be read, if there are.
-  func waitingAnnouncements(
-    of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> WaitingAnnouncements
-
-  /// What a consumer has decided and is still to say on Kafka, of all partitions, oldest first.
-  func waitingAnnouncements(of consumer: ConsumerName) async throws(AccountStoreError) -> WaitingAnnouncements
-
-  /// Forgets the announcements with these numbers, which Kafka has acknowledged, where there is nothing to be settled.
-  /// Returns those that were not there any more: another process has said them, too.
-  @discardableResult
-  func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64]
+  /// Counts one more attempt at each of these events that could not be processed, in one transaction; returns what there
+  /// was of each by then, in their order.
+  func count(_ attempts: [FailedAttempt]) async throws(AccountStoreError) -> [FailedAttempts]
 
   // MARK: Accounts
 
@@ -61,11 +50,14 @@ package protocol AccountStore: AnyObject, Sendable {
   /// The tokens that are held for the account, oldest first.
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken]
 
+  /// Whether tokens are held that an event ends, in the order of the questions. Opens none of them.
+  func holdsTokens(_ questions: [TokenQuestion]) async throws(AccountStoreError) -> [Bool]
+
   /// The authorizations of the account that we have ended at Apple ourselves and that the person has not given anew: none
   /// that was noted for something before their last sign-in.
   func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation]
 
-  /// What is known of mail to each account, in the order of `accounts`.
+  /// What is known of mail to each account, in the order of `accounts`. Does not wait behind settlements.
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge]
 
   // MARK: Erasure
@@ -131,13 +123,6 @@ package protocol AccountStore: AnyObject, Sendable {
 }
 
 extension AccountStore {
-  /// What is still to be said and can be read.
-  package func announcements(
-    of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> [NumberedAnnouncements] {
-    try await waitingAnnouncements(of: consumer, partition: partition, limit: limit).readable
-  }
-
   /// The steps of one erasure so far, in the order in which they were recorded.
   package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
     try await erasureSteps(of: [event])[0]
@@ -148,10 +133,10 @@ extension AccountStore {
     try await record([(step, event)])
   }
 
-  /// Writes what consumers have decided, and forgets nothing.
+  /// Writes what consumers have decided, and raises no mark.
   package func settle(
     _ settlements: [Settlement], at time: Timestamp
   ) async throws(AccountStoreError) -> [SettledOutcome] {
-    try await settle(settlements, forgetting: [], at: time).outcomes
+    try await settle(settlements, announced: [], at: time).outcomes
   }
 }

@@ -32,6 +32,14 @@ package struct AccountStoreError: Error, Sendable, Equatable, CustomStringConver
   /// An error with the database's words.
   package init(_ code: Code, _ detail: String) { (self.code, self.detail) = (code, detail) }
 
+  /// A store of an older version cannot be brought forward yet.
+  static func announcementsWait(_ count: Int) -> AccountStoreError {
+    AccountStoreError(
+      .failed,
+      "it holds announcements that were not made yet (\(count)): let the programs of the version before make them, stop "
+        + "those, and run `siwa store migrate` again")
+  }
+
   /// Whether the same call can succeed later.
   package var isTransient: Bool { code == .unavailable || code == .full || code == .uncertain }
 

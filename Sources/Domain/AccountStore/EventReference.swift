@@ -6,6 +6,8 @@ package struct EventReference: Sendable, Hashable {
   package let id: EventID
   /// Whom it happened to.
   package let account: Account
+  /// The account's keyed hash, as `AccountStore.hash(of:)` makes it: once for each event, as it costs more than a look-up.
+  package let hash: AccountHash
   /// When it happened.
   package let occurredAt: Timestamp
   /// Where it stood on Kafka.
@@ -20,10 +22,11 @@ package struct EventReference: Sendable, Hashable {
 
   /// A reference from its parts.
   package init(
-    id: EventID, account: Account, occurredAt: Timestamp, origin: EventOrigin, weight: EventWeight,
+    id: EventID, account: Account, hash: AccountHash, occurredAt: Timestamp, origin: EventOrigin, weight: EventWeight,
     yieldsTo: Set<Precedence>
   ) {
-    (self.id, self.account, self.occurredAt, self.origin) = (id, account, occurredAt, origin)
+    (self.id, self.account, self.hash) = (id, account, hash)
+    (self.occurredAt, self.origin) = (occurredAt, origin)
     (self.weight, self.yieldsTo) = (weight, yieldsTo)
   }
 }
@@ -51,9 +54,8 @@ package struct EventOrigin: Sendable, Hashable {
     (self.topic, self.partition, self.offset) = (topic, partition, offset)
   }
 
-  /// The queue in which announcements of events from here wait to be said: one of each partition of the account events,
-  /// and one of its own, below zero, of each partition of a consumer's own topic, which another member may have.
-  package var queue: Int32 { topic == Topic.accountEvents.name ? partition : -1 - partition }
+  /// The partition that it stood in.
+  package var source: SourcePartition { SourcePartition(topic: topic, partition: partition) }
 }
 
 /// How an event compares with others of its account, for one consumer.

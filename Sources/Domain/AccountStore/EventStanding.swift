@@ -1,11 +1,24 @@
+package import AccountEvents
+
 /// How an event stands for a consumer.
 package enum EventStanding: Sendable, Hashable {
   /// It is to be processed; so many attempts have failed before.
-  case open(attempts: Int)
-  /// It was settled before: there is nothing to do.
-  case settled
+  case open(FailedAttempts)
+  /// It was settled before; what follows from it may not have been announced.
+  case settled(LedgerEntry)
   /// Something else has made it void.
   case superseded(Supersession)
+}
+
+/// Attempts at an event that have failed.
+package struct FailedAttempts: Sendable, Hashable {
+  /// How many.
+  package var count: Int
+  /// When the first of them failed; nil where none has.
+  package var since: Timestamp?
+
+  /// None, or some.
+  package init(count: Int = 0, since: Timestamp? = nil) { (self.count, self.since) = (count, since) }
 }
 
 /// What made an event void.
@@ -23,25 +36,25 @@ package enum Supersession: String, Sendable, Hashable, CaseIterable {
 
 /// What became of a settlement.
 package enum SettledOutcome: Sendable, Hashable {
-  /// Its effects are in the store. What there is to be said has this number; nil where there is nothing.
-  case applied(announcements: Int64?)
+  /// Its effects are in the store, and this is in the ledger.
+  case applied
   /// It had been settled before.
-  case repeated
+  case repeated(LedgerEntry)
   /// Something else had made it void.
   case superseded(Supersession)
   /// It was to be noted as void, and is not: there is something left to do.
   case open
 }
 
-/// What became of settlements, and of what was to be forgotten with them.
+/// What became of settlements, and of the marks that were to be raised with them.
 package struct Settled: Sendable, Hashable {
   /// What became of each, in their order.
   package let outcomes: [SettledOutcome]
-  /// The numbers of announcements that were not there any more: another process has said them, too.
-  package let missing: [Int64]
+  /// The marks that were not raised: another process has claimed their partitions.
+  package let fenced: [AnnouncedMark]
 
   /// What became of them.
-  package init(outcomes: [SettledOutcome] = [], missing: [Int64] = []) {
-    (self.outcomes, self.missing) = (outcomes, missing)
+  package init(outcomes: [SettledOutcome] = [], fenced: [AnnouncedMark] = []) {
+    (self.outcomes, self.fenced) = (outcomes, fenced)
   }
 }

@@ -9,24 +9,24 @@ package struct Settlement: Sendable {
   /// What was done, in a word of the consumer's closed list, such as `tokens-revoked` or `no-token`; nil where nothing is
   /// decided, and the event is only to be noted as void.
   package let outcome: String?
+  /// What the ledger keeps of it beside the outcome, for announcements to be composed from, again after a restart: of an
+  /// erasure its targets. No personal data; mostly empty.
+  package let detail: String
   /// What changes in the store.
   package let changes: [StoreChange]
-  /// What is to be said on Kafka afterwards.
-  package let announcements: [Announcement]
 
   /// A decision from its parts.
   package init(
-    of event: EventReference, by consumer: ConsumerName, outcome: String, changes: [StoreChange],
-    announcements: [Announcement]
+    of event: EventReference, by consumer: ConsumerName, outcome: String, detail: String = "", changes: [StoreChange]
   ) {
     (self.event, self.consumer, self.outcome) = (event, consumer, outcome)
-    (self.changes, self.announcements) = (changes, announcements)
+    (self.detail, self.changes) = (detail, changes)
   }
 
   /// The note that something has made the event void. Where nothing has, or not any more, it changes nothing.
   package init(ofVoid event: EventReference, by consumer: ConsumerName) {
     (self.event, self.consumer, outcome) = (event, consumer, nil)
-    (changes, announcements) = ([], [])
+    (detail, changes) = ("", [])
   }
 }
 
@@ -49,53 +49,6 @@ package enum StoreChange: Sendable, Hashable {
   /// The account counts as erased since the event, though nothing is deleted: for a consumer that has forgotten its part,
   /// before the others have. `isFinal`: the Apple Account itself is gone.
   case fenceAccount(isFinal: Bool)
-}
-
-/// A record that follows from a settlement.
-package struct Announcement: Sendable, Hashable {
-  /// Where it belongs.
-  package let topic: Topic
-  /// The record's key.
-  package let key: [UInt8]
-  /// The record's value; nil is a tombstone.
-  package let value: [UInt8]?
-  /// The record's headers.
-  package let headers: [EventRecord.Header]
-
-  /// A record to be published once the settlement is in the store.
-  package init(topic: Topic, key: [UInt8], value: [UInt8]?, headers: [EventRecord.Header]) {
-    (self.topic, self.key, self.value, self.headers) = (topic, key, value, headers)
-  }
-
-  /// Whether mail to an account may be sent now.
-  package init(_ relay: RelayRecord) {
-    let record = EventRecord(relay)
-    self.init(topic: record.topic, key: relay.account.key, value: record.value, headers: record.headers)
-  }
-
-  /// A tombstone: whether mail to the account may be sent is not known any more.
-  package init(forgettingRelayOf account: Account) {
-    self.init(topic: .emailRelay, key: account.key, value: nil, headers: [])
-  }
-
-  /// What was done about an event.
-  package init(_ outcome: AccountOutcome) {
-    let record = EventRecord(outcome)
-    self.init(topic: record.topic, key: record.key ?? [], value: record.value, headers: record.headers)
-  }
-}
-
-/// What is to be said of one event, as it is in the store.
-package struct NumberedAnnouncements: Sendable, Hashable {
-  /// Its number: what one consumer says of one partition is published in the order of the numbers.
-  package let number: Int64
-  /// The announcements, in their order.
-  package let announcements: [Announcement]
-
-  /// Announcements with their number.
-  package init(number: Int64, announcements: [Announcement]) {
-    (self.number, self.announcements) = (number, announcements)
-  }
 }
 
 /// An attempt that has failed and is to be counted.

@@ -73,12 +73,11 @@ enum StoreAccess {
 
   static func text(_ report: StoreReport, _ place: String) -> String {
     """
-    Store          \(place)
-    Accounts       \(report.accounts)
-    Tokens         \(report.tokens)
-    Mail           \(report.relays)
-    Settled        \(report.settled)
-    Announcements  \(report.announcements)
+    Store     \(place)
+    Accounts  \(report.accounts)
+    Tokens    \(report.tokens)
+    Mail      \(report.relays)
+    Settled   \(report.settled)
     \(report.findings.isEmpty ? "Whole" : report.findings.count == 1 ? "1 finding" : "\(report.findings.count) findings")
     """
   }

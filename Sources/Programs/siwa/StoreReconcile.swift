@@ -13,9 +13,8 @@ struct StoreReconcile: Command {
     apple.account-outcomes.v1 is kept for ever and says of each account, by the keyed hash of the store, what was erased,
     forgotten and ended. This command reads it from its beginning and brings the store to it: deleted is what was erased,
     the fences stand that keep late events from bringing anybody back, a state of mail that is not the last one is
-    forgotten, tokens are ended that a deletion has ended, and announcements of mail that the backup still had to make are
-    dropped where a later one was made. What is younger than an outcome stays. Broken off, it is begun anew, and the same
-    again changes nothing.
+    forgotten, and tokens are ended that a deletion has ended. What is younger than an outcome stays. Broken off, it is
+    begun anew, and the same again changes nothing.
 
     Run it after a backup was put into the store's place and before the programs are started; docs/account-store.md has the
     other steps. Where no outcome is of this store, because the store or the topic is another one, nothing is changed, and
@@ -78,12 +77,11 @@ struct StoreReconcile: Command {
     let changes = report.reconciliation
     Terminal.say(
       """
-      Outcomes       \(report.outcomes)
-      Erased         \(changes.erased.count)
-      Fences         \(changes.fenced.count)
-      Mail           \(changes.mail.count)
-      Tokens         \(changes.tokens.count)
-      Announcements  \(report.overtaken.count)
+      Outcomes  \(report.outcomes)
+      Erased    \(changes.erased.count)
+      Fences    \(changes.fenced.count)
+      Mail      \(changes.mail.count)
+      Tokens    \(changes.tokens.count)
       \(isRehearsal ? "Nothing was changed" : "Done")
       """)
     guard let first = report.firstUnreadable else { return .success }

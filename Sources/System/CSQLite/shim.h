@@ -11,6 +11,9 @@ static inline int csqlite_bind_bytes(sqlite3_stmt *statement, int index, const v
   return sqlite3_bind_blob64(statement, index, bytes ? bytes : "", count, SQLITE_TRANSIENT);
 }
 
+// Every allocation would take a lock, for statistics that nobody reads. Before anything else is called.
+static inline void csqlite_count_no_memory(void) { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 static inline int csqlite_configure(sqlite3 *database, int option, int value) {
   return sqlite3_db_config(database, option, value, (int *)0);
 }

@@ -17,7 +17,7 @@ import Testing
   private func withEraser(
     groups: [TeamID: [Set<ClientID>]] = [:],
     _ body:
-      @Loop (_ store: any AccountStore, _ process: @Loop (AccountEvent) async throws -> Decision, MetricsRegistry)
+      @Loop (_ store: any AccountStore, _ process: @Loop (AccountEvent) async throws -> Processed, MetricsRegistry)
       async throws -> Void
   ) async throws {
     let files = TemporaryDirectory()
@@ -36,8 +36,18 @@ import Testing
         store: store, concurrency: 8, registry: registry, logger: CapturedLog().logger(),
         now: { .sample(1_800_000_000_000) }, clock: { .now }, random: { 1 }),
       groups: ConsentGroups(groups), patience: .seconds(900), store: store, now: { .sample(1_800_000_000_000) })
+    let announce = try #require(eraser.consumer.announce)
+    func process(_ event: AccountEvent) async throws -> Processed {
+      let reference = EventReference.of(event, store)
+      let decision = try await eraser.process(Delivery(event: event, reference: reference))
+      let entry = LedgerEntry(
+        origin: reference.origin, outcome: decision.outcome, detail: decision.detail, at: .sample(1_800_000_000_000))
+      return Processed(
+        outcome: decision.outcome, changes: decision.changes,
+        announcements: announce(event, reference.hash, entry))
+    }
     do {
-      try await body(store, { try await eraser.process(Delivery(event: $0, attempt: 1, reference: .of($0))) }, registry)
+      try await body(store, process, registry)
     } catch {
       await store.close()
       throw error
@@ -45,7 +55,14 @@ import Testing
     await store.close()
   }
 
-  private func outcome(_ decision: Decision) throws -> AccountOutcome {
+  /// What an event came to, and what follows from that.
+  private struct Processed {
+    let outcome: String
+    let changes: [StoreChange]
+    let announcements: [Announcement]
+  }
+
+  private func outcome(_ decision: Processed) throws -> AccountOutcome {
     let announcement = try #require(decision.announcements.first)
     return try AccountOutcome(decoding: try #require(announcement.value))
   }
@@ -100,8 +117,8 @@ import Testing
       #expect(shop.orders.isEmpty && search.orders.isEmpty)
 
       let ended = Settlement(
-        of: .of(event), by: .tokenRevoker, outcome: "tokens-revoked",
-        changes: [.endTokens(issuedUpTo: event.occurredAt)], announcements: [])
+        of: .of(event, store), by: .tokenRevoker, outcome: "tokens-revoked",
+        changes: [.endTokens(issuedUpTo: event.occurredAt)])
       _ = try await store.settle([ended], at: event.occurredAt)
       #expect(try await process(event).changes == [.eraseAccount(isFinal: true)])
     }
@@ -159,7 +176,7 @@ import Testing
       // What was erased could not be written down any more.
       let begun = ErasureStep(
         target: "shop", state: .begun, before: 12, affected: nil, after: nil, detail: "", time: event.occurredAt)
-      try await store.record(begun, of: .of(event))
+      try await store.record(begun, of: .of(event, store))
       shop.content = 0
       let target = try #require(try outcome(try await process(event)).targets.first)
       #expect(target == AccountOutcome.Target(name: "shop", state: "erased", before: 12, affected: nil, after: 0))
@@ -169,15 +186,5 @@ import Testing
   private func metric(_ name: String, _ registry: MetricsRegistry) -> String? {
     String(decoding: registry.render(), as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(name) }
       .flatMap { $0.split(separator: " ").last.map(String.init) }
-  }
-}
-
-extension EventReference {
-  /// With the weight of a withdrawn consent, whatever it is: no test of these depends on the weight.
-  static func of(_ event: AccountEvent) -> EventReference {
-    EventReference(
-      id: event.id, account: event.account, occurredAt: event.occurredAt,
-      origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
-      weight: EventWeight(severity: 1, tie: 0), yieldsTo: [.signIn])
   }
 }

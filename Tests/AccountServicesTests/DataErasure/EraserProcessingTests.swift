@@ -74,11 +74,11 @@ import Testing
       try await rig.process.advance(by: .seconds(60))
       return rig.shop.unansweredCount > 0
     }
-    let counted = rig.process.store.counts[.countAttempt] ?? 0
+    let counted = rig.process.store.counts[.count] ?? 0
     for number in 22...40 { try await rig.process.send(.sample(number, of: "late-\(number)", .accountDelete)) }
     try await until { rig.retrying("targets-paused") == "38" }
     #expect(rig.shop.unansweredCount == 1, "it is asked for a trial")
-    #expect(rig.process.store.counts[.countAttempt] ?? 0 == counted, "who was not asked has not failed")
+    #expect(rig.process.store.counts[.count] ?? 0 == counted, "who was not asked has not failed")
     try await rig.process.send(.sample(41, of: "another", .consentRevoked))
     try await rig.untilSaid(2)
 
@@ -139,7 +139,7 @@ import Testing
     #expect(await rig.inProgress() == "1")
     #expect(await rig.incomplete() == "0")
     #expect(try await rig.open() == ["event-1 shop begun in-progress"])
-    #expect(rig.process.store.counts[.countAttempt] == nil, "nothing has failed")
+    #expect(rig.process.store.counts[.count] == nil, "nothing has failed")
     #expect(rig.process.metric("siwa_erasure_target_failures_total{target=\"shop\",cause=\"not-now\"}") == "0")
     #expect(!rig.process.captured.lines.contains { $0.contains("\"error\"") || $0.contains("\"warning\"") })
     #expect(rig.search.orders.count == 1)
@@ -312,8 +312,8 @@ import Testing
     _ = try await store.recordSignIn(event.account, at: event.occurredAt - .seconds(60), tokens: [token])
     return {
       let ended = Settlement(
-        of: .of(event), by: .tokenRevoker, outcome: "tokens-revoked",
-        changes: [.endTokens(issuedUpTo: event.occurredAt)], announcements: [])
+        of: .of(event, store), by: .tokenRevoker, outcome: "tokens-revoked",
+        changes: [.endTokens(issuedUpTo: event.occurredAt)])
       _ = try await store.settle([ended], at: ProcessorRig.now)
     }
   }
@@ -330,7 +330,7 @@ import Testing
     try await until { rig.process.alarm.left == .milliseconds(20) }
     try await rig.process.advance(by: .milliseconds(20))
     try await rig.untilSaid(1)
-    #expect(rig.process.store.counts[.countAttempt] == nil, "nothing has failed")
+    #expect(rig.process.store.counts[.count] == nil, "nothing has failed")
     await rig.process.drain()
   }
 
@@ -371,7 +371,7 @@ import Testing
     }
     #expect(rig.shop.orders.isEmpty && rig.search.orders.isEmpty)
     #expect(rig.process.captured.lines.contains { $0.contains("is tried again and again") })
-    let attempts = rig.process.store.counts[.countAttempt] ?? 0
+    let attempts = rig.process.store.counts[.count] ?? 0
     #expect(50..<100 ~= attempts, "\(attempts)")
     try await end()
     try await rig.process.advance(by: .seconds(60))

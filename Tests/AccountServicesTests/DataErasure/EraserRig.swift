@@ -66,14 +66,16 @@ final class EraserRig {
 
   /// Waits until so many attempts at the first event have failed.
   func untilFailed(_ number: Int) async throws {
-    let events = [EventReference.of(.sample(1, .accountDelete))]
-    try await until { try await self.process.peek(events) == [.open(attempts: number)] }
+    let events = [EventReference.of(.sample(1, .accountDelete), process.store)]
+    try await until {
+      if case .open(let failed) = try await self.process.peek(events)[0] { failed.count == number } else { false }
+    }
     try await process.untilIdle()
   }
 
-  /// Waits until so many outcomes are said.
+  /// Waits until so many outcomes are said. What a process said just before it ended without an order is said again.
   func untilSaid(_ number: Int) async throws {
-    try await until { try self.said().count >= number }
+    try await until { Set(try self.said()).count >= number }
     try await process.untilIdle()
   }
 

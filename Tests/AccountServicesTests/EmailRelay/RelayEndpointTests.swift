@@ -102,7 +102,7 @@ import Testing
       _ = try await store.settle(
         [
           Settlement(
-            of: .of(event), by: .emailRelay, outcome: "state-kept", changes: [.setRelay(change)], announcements: [])
+            of: .of(event, store), by: .emailRelay, outcome: "state-kept", changes: [.setRelay(change)])
         ],
         at: event.occurredAt)
       guard state == "erased" else { continue }
@@ -110,8 +110,7 @@ import Testing
       _ = try await store.settle(
         [
           Settlement(
-            of: .of(end), by: .dataEraser, outcome: "account-erased", changes: [.eraseAccount(isFinal: true)],
-            announcements: [])
+            of: .of(end, store), by: .dataEraser, outcome: "account-erased", changes: [.eraseAccount(isFinal: true)])
         ],
         at: end.occurredAt)
     }

@@ -106,7 +106,7 @@ import Testing
     try await rig.send(.sample(1))
     try await rig.advance(by: .seconds(5))
     #expect(calls.attempts == [1, 1])
-    #expect(rig.store.counts[.countAttempt] == nil)
+    #expect(rig.store.counts[.count] == nil)
     await rig.drain()
   }
 
@@ -117,11 +117,9 @@ import Testing
     try await rig.assign(0)
     try await rig.send(.sample(1))
     let newer = Settlement(
-      of: EventReference(
-        id: try #require(EventID("newer")), account: AccountEvent.sample(2).account,
-        occurredAt: AccountEvent.sample(2).occurredAt, origin: EventOrigin(topic: "t", partition: 0, offset: 0),
-        weight: EventWeight(severity: 0, tie: 0), yieldsTo: []),
-      by: "sample", outcome: "done", changes: [], announcements: [])
+      of: .of(
+        .sample(2), rig.store, at: EventOrigin(topic: "t", partition: 0, offset: 0), severity: 0, yieldsTo: []),
+      by: "sample", outcome: "done", changes: [])
     _ = try await rig.store.settle([newer], at: ProcessorRig.now)
     try await rig.advance(by: .seconds(1))
     #expect(calls.events == ["event-1"])
@@ -134,11 +132,8 @@ import Testing
     let rig = try await ProcessorRig(calls.consumer(yieldsTo: [.erasure]))
     let (gone, event) = (AccountEvent.sample(1), AccountEvent.sample(3))
     let erasure = Settlement(
-      of: EventReference(
-        id: gone.id, account: gone.account, occurredAt: gone.occurredAt,
-        origin: EventOrigin(topic: "t", partition: 0, offset: 0), weight: EventWeight(severity: 0, tie: 0),
-        yieldsTo: []),
-      by: "other", outcome: "done", changes: [.eraseAccount(isFinal: true)], announcements: [])
+      of: .of(gone, rig.store, at: EventOrigin(topic: "t", partition: 0, offset: 0), severity: 0, yieldsTo: []),
+      by: "other", outcome: "done", changes: [.eraseAccount(isFinal: true)])
     _ = try await rig.store.settle([erasure], at: ProcessorRig.now)
     try await rig.assign(0)
     let away = AccountStoreError(.unavailable, "told to")

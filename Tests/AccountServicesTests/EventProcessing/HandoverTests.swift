@@ -4,7 +4,6 @@ import AccountStore
 import ConsumerSupport
 import EventLoop
 import Kafka
-import SQLite
 import TestSupport
 import Testing
 
@@ -53,7 +52,6 @@ import Testing
     await second.drain()
     #expect(second.committed() == 1)
     #expect(second.cluster.appended(on: outcomes).count == 1)
-    #expect(try await first.announcementsWaiting().isEmpty)
     await first.drain()
   }
 
@@ -70,17 +68,16 @@ import Testing
     try await first.untilIdle()
     // It is settled, and not said: the partition is not ours.
     #expect(first.cluster.appended(on: outcomes).isEmpty)
-    #expect(try await first.announcementsWaiting().count == 1)
+    #expect(first.metric(#"siwa_consumer_events_total{consumer="sample",outcome="done"}"#) == "1")
     let second = try await ProcessorRig(quick.consumer(), beside: first)
     try await second.assign(0)
     await second.drain()
     #expect(quick.events.isEmpty && second.committed() == 1)
     #expect(second.cluster.appended(on: outcomes).count == 1)
-    #expect(try await first.announcementsWaiting().isEmpty)
     await first.drain()
   }
 
-  @Test func whatAFormerProcessLeftToBeSaidIsSaidBeforeAnythingIsBegun() async throws {
+  @Test func whatAFormerProcessLeftToBeSaidIsSaidBeforeAnythingNewerOfTheAccountIsBegun() async throws {
     let calls = Calls()
     let first = try await ProcessorRig(calls.consumer())
     try await first.assign(0)
@@ -100,25 +97,6 @@ import Testing
     #expect(said == ["event-1", "event-2", "event-3"])
     await second.drain()
     #expect(second.committed() == 3)
-  }
-
-  @Test func whatCannotBeReadInTheStoreHoldsUpNobody() async throws {
-    let calls = Calls()
-    let first = try await ProcessorRig(calls.consumer())
-    try await first.assign(0)
-    first.log.isHolding = true
-    try await first.send(.sample(1), .sample(2, of: "bob"))
-    await first.stop()
-    let database = try Database(first.file.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
-    try database.prepare("UPDATE announcement SET records = x'00' WHERE number = 1").run()
-    let second = try await ProcessorRig(calls.consumer(), beside: first)
-    try await second.assign(0)
-    try await second.send(.sample(3, of: "cleo"))
-    await second.drain()
-    #expect(calls.events.last == "event-3" && second.committed() == 3)
-    #expect(second.cluster.appended(on: outcomes).count == 2)
-    #expect(second.metric("siwa_consumer_announcements_unreadable") == "1")
-    #expect(second.captured.lines.count { $0.contains("cannot be read, and is not said") } == 1)
   }
 
   @Test func theEndFinishesWhatIsBegunAndNothingElse() async throws {

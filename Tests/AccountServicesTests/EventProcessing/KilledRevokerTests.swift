@@ -151,7 +151,6 @@ import Testing
       for name in ["ada", "bob", "cleo"] {
         #expect(try await store.tokens(of: AccountEvent.sample(1, of: name).account) == [], comment)
       }
-      #expect(try await store.announcements(of: .tokenRevoker, partition: 0, limit: 10).isEmpty, comment)
       await store.close()
     }
   }

@@ -1,4 +1,5 @@
 import AccountServices
+import AccountStore
 import TestSupport
 import Testing
 
@@ -28,5 +29,46 @@ import Testing
         if !isRight { Issue.record("SEED=\(random.seed)") }
       }
     }
+  }
+
+  @Test func knowsWhichRecordsAreDoneBeyondTheFirstThatIsNot() {
+    for _ in SeededRandom.rounds(20) {
+      var random = SeededRandom()
+      var progress = PartitionProgress(from: 5)
+      var (open, end) = (Set<Int64>(), 5 as Int64)
+      for _ in 0..<4000 {
+        if open.count < 300, Bool.random(using: &random) {
+          progress.begin(end, time: nil)
+          open.insert(end)
+          end += 1
+        } else if let offset = open.sorted().dropFirst(Int.random(in: 0...1, using: &random)).randomElement(
+          using: &random)
+        {
+          progress.finish(offset)
+          open.remove(offset)
+        }
+      }
+      let head = open.min() ?? end
+      let done = (head..<end).filter { !open.contains($0) }
+      let ranges = progress.doneBeyond(limit: .max)
+      #expect(ranges.flatMap { Array($0) } == done, "SEED=\(random.seed)")
+      #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }, "SEED=\(random.seed)")
+      #expect(progress.doneBeyond(limit: 2) == Array(ranges.prefix(2)), "SEED=\(random.seed)")
+      // What the store keeps of it says the same.
+      let words = AnnouncedRecords.words(ranges, from: head)
+      let announced = AnnouncedRecords(mark(head, words))
+      #expect((0..<end + 3).filter { announced.contains($0) } == (0..<end).filter { !open.contains($0) })
+    }
+  }
+
+  @Test(arguments: ["7", "1-", "3-1", "1-2 x", "-3-4", "0-9223372036854775807", "1-2,4-5"])
+  func wordsThatNobodyKnowsSayNothing(_ words: String) {
+    let announced = AnnouncedRecords(mark(3, words))
+    #expect((0..<20).filter { announced.contains($0) } == [0, 1, 2])
+  }
+
+  private func mark(_ offset: Int64, _ words: String) -> AnnouncedMark {
+    AnnouncedMark(
+      consumer: "sample", partition: SourcePartition(topic: "t", partition: 0), claim: 1, offset: offset, beyond: words)
   }
 }

@@ -61,8 +61,7 @@ private final class Schedule {
       failing = Set(sent.suffix(40).map(\.event.id.text).filter { _ in Int.random(in: 0..<4, using: &random) == 0 })
     case 8: failing = []
     case 9:
-      let call = [WatchedStore.Call.standings, .settle, .forget, .announcements, .countAttempt]
-        .randomElement(using: &random)
+      let call = [WatchedStore.Call.standings, .settle, .claim, .count].randomElement(using: &random)
       let isBefore = Bool.random(using: &random)
       let error = AccountStoreError(isBefore ? .unavailable : .uncertain, "told to")
       if isBefore {
@@ -146,15 +145,15 @@ private final class Schedule {
     let said = cluster.appended(on: Topic.outcomes.name)
     let saidOnce = Set(said.map(\.value))
     let references = sent.map { sent in
-      EventReference(
-        id: sent.event.id, account: sent.event.account, occurredAt: sent.event.occurredAt,
-        origin: EventOrigin(topic: Topic.accountEvents.name, partition: sent.partition, offset: sent.offset),
-        weight: EventWeight(severity: 0, tie: 0), yieldsTo: [])
+      EventReference.of(
+        sent.event, members[0].store,
+        at: EventOrigin(topic: Topic.accountEvents.name, partition: sent.partition, offset: sent.offset), severity: 0,
+        yieldsTo: [])
     }
     let standings = try await members[0].peek(references)
     for (number, (event, partition, offset)) in sent.enumerated() {
       let isPutAside = letters.contains(KafkaRecord.of(event).value)
-      let isSettled = standings[number] == .settled
+      let isSettled = if case .settled = standings[number] { true } else { false }
       guard isFinished || offset < cluster.committed[.events(partition)] ?? 0 else { continue }
       #expect(isPutAside || isSettled, "\(event.id) of \(event.subject.text) is missing: \(comment)")
       let value = Array(event.id.text.utf8)

@@ -41,7 +41,7 @@ import Testing
       try rig.happen(.consentRevoked, 22)
       try rig.happen(.consentRevoked, 23)
       try await rig.process.untilDone(4)
-      #expect(rig.process.done == ["revocation-unproven": 1, "echo": 3])
+      #expect(rig.process.done == ["revocation-unproven": 1, "echo": 2, "revocation-proven": 1])
       #expect(try rig.said().dropFirst(2) == ["event-22 tokens-revoked"])
     }
   }

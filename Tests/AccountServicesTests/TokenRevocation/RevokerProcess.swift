@@ -31,8 +31,7 @@ final class RevokerProcess {
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
     revoker = TokenRevoker(
-      AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger()), groups, store: store,
-      now: { RevokerRig.now })
+      AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger()), groups, store: store)
     processor = EventProcessor(
       revoker.consumer, store: store, log: log,
       bounds: ProcessingBounds(
@@ -81,12 +80,9 @@ final class RevokerProcess {
     return counts
   }
 
-  /// Waits until so many events are done, and what was to be said of them is said and forgotten.
+  /// Waits until so many events are done, and what was to be said of them is said.
   func untilDone(_ number: Int) async throws {
-    try await until { self.done.values.reduce(0, +) >= number }
-    try await until {
-      try await self.store.announcements(of: .tokenRevoker, partition: 0, limit: 1).isEmpty
-    }
+    try await until { self.done.values.reduce(0, +) >= number && self.processor.isSilent }
   }
 
   /// Waits until an attempt has failed for this reason, for the so-manieth time.

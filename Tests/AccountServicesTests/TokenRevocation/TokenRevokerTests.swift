@@ -194,12 +194,9 @@ import Testing
       let event = AccountEvent(
         id: try #require(EventID("event-20")), team: account.team, audience: try #require(ClientID(RevokerRig.app)),
         subject: account.subject, kind: .accountDeletionRequested, occurredAt: .event(20), issuedAt: .event(25))
-      let reference = EventReference(
-        id: event.id, account: account, occurredAt: event.occurredAt,
-        origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
-        weight: EventWeight(severity: 2, tie: 0), yieldsTo: [.signIn])
+      let reference = EventReference.of(event, rig.process.store, severity: 2)
       let failure = await #expect(throws: ConsumerFailure.self) {
-        try await rig.process.revoker.process(Delivery(event: event, attempt: 1, reference: reference))
+        try await rig.process.revoker.process(Delivery(event: event, reference: reference))
       }
       #expect(failure == .waiting("overtaken", for: .zero))
       #expect(rig.asked == 0)

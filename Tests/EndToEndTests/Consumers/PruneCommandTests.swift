@@ -15,13 +15,14 @@ import Testing
       key: DeveloperKey(id: "ABC123DEFG", privateKeyPEM: try P256PrivateKey().pem()))
     try await ConsumerStage.run(try await RealBroker(), apple, in: TemporaryDirectory()) { stage in
       for (number, days) in [10, 40].enumerated() {
+        let account = try ConsumerStage.account(Person(named: "ada"))
         let event = EventReference(
-          id: try #require(EventID("event-\(number)")), account: try ConsumerStage.account(Person(named: "ada")),
+          id: try #require(EventID("event-\(number)")), account: account, hash: stage.store.hash(of: account),
           occurredAt: .now - .seconds(86_400 * days),
           origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: Int64(number)),
           weight: EventWeight(severity: 0, tie: 0), yieldsTo: [])
         _ = try await stage.store.settle(
-          [Settlement(of: event, by: .emailRelay, outcome: "state-kept", changes: [], announcements: [])],
+          [Settlement(of: event, by: .emailRelay, outcome: "state-kept", changes: [])],
           at: event.occurredAt)
       }
       let young = try await stage.siwa("store", "prune", "--older-than", "21d")

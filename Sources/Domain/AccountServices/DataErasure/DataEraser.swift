@@ -15,6 +15,8 @@ package final class DataEraser {
   private let patience: Duration
   private let store: any AccountStore
   private let now: @Sendable () -> Timestamp
+  /// Whether tokens are held, asked together for erasures that go on side by side.
+  private let tokens: Questions<TokenQuestion, Bool, AccountStoreError>
 
   /// An eraser by these policies; teams without one have nothing erased and everything reported. `groups` say which
   /// tokens have to be ended first, and `patience` how long that is waited for where Apple has ended them.
@@ -24,6 +26,7 @@ package final class DataEraser {
   ) {
     (self.policies, self.erasures, self.groups) = (policies, erasures, groups)
     (self.patience, self.store, self.now) = (patience, store, now)
+    tokens = Questions(upTo: 256) { questions throws(AccountStoreError) in try await store.holdsTokens(questions) }
   }
 
   /// The consumer `data-eraser`.
@@ -32,6 +35,7 @@ package final class DataEraser {
       .dataEraser, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest
     ) { delivery in try await self.process(delivery) }
     consumer.lookAtVoid = { try await self.lookAtVoid($0, $1) }
+    consumer.announce = Self.announce
     return consumer
   }
 
@@ -82,14 +86,22 @@ package final class DataEraser {
     // Last: until all else is erased, the store remembers how far it is. Who withdrew consent may give it anew without our
     // being told; whose account is deleted comes back by a sign-in only.
     let isStoreErased = plan.contains(ErasureSettings.accountStore)
-    let outcome = AccountOutcome(
-      account: store.hash(of: event.account), name: .accountErased, cause: AccountOutcome.Cause(event),
-      consumer: ConsumerName.dataEraser.text, doneAt: now(),
-      targets: steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : []))
+    let targets = steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : [])
     return Decision(
-      Outcome.erased.rawValue,
-      changes: isStoreErased ? [.eraseAccount(isFinal: event.kind != .consentRevoked)] : [],
-      announcements: [Announcement(outcome)])
+      Outcome.erased.rawValue, detail: AccountOutcome.Target.text(targets),
+      changes: isStoreErased ? [.eraseAccount(isFinal: event.kind != .consentRevoked)] : [])
+  }
+
+  @Sendable private nonisolated static func announce(
+    _ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry
+  ) -> [Announcement] {
+    guard entry.outcome == Outcome.erased.rawValue else { return [] }
+    return [
+      Announcement(
+        AccountOutcome(
+          account: account, name: .accountErased, cause: AccountOutcome.Cause(event),
+          consumer: ConsumerName.dataEraser.text, doneAt: entry.at, targets: AccountOutcome.Target.list(entry.detail)))
+    ]
   }
 }
 
@@ -99,15 +111,13 @@ extension DataEraser {
   /// for as long as the token revoker is away.
   fileprivate func waitForTheTokenRevoker(_ delivery: Delivery) async throws {
     let event = delivery.event
-    let tokens = try await store.tokens(of: event.account)
-    let clients = groups.clients(endedBy: event)
-    guard tokens.contains(where: { $0.isEnded(by: event, of: clients) }) else { return }
+    let question = TokenQuestion(
+      of: delivery.reference.hash, issuedUpTo: event.occurredAt, clients: groups.clients(endedBy: event))
+    guard try await tokens.ask(question) else { return }
     let cause = "tokens-not-ended"
     if delivery.waits < Self.pauses.count { throw ConsumerFailure.waiting(cause, for: Self.pauses[delivery.waits]) }
-    if event.kind != .accountDeletionRequested, delivery.attempt > 1,
-      let first = try await store.firstAttempt(at: event.id, by: .dataEraser), now() - first >= patience
-    {
-      return erasures.noteUnrevoked(event.id, waited: now() - first)
+    if event.kind != .accountDeletionRequested, let since = delivery.failed.since, now() - since >= patience {
+      return erasures.noteUnrevoked(event.id, waited: now() - since)
     }
     throw ConsumerFailure.transient(cause, detail: "the token revoker has not ended the account's tokens")
   }

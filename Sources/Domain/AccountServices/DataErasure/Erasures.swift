@@ -25,9 +25,9 @@ package final class Erasures {
   private var atWork: [OpenErasure.Place: MonotonicTime] = [:]
   /// What erasures that go on side by side ask of the store, and record there, in one transaction: it costs almost the
   /// same however many they are.
-  private let standings: Gathering<EventReference, Result<EventStanding, AccountStoreError>>
-  private let known: Gathering<EventID, Result<[ErasureStep], AccountStoreError>>
-  private let records: Gathering<(step: ErasureStep, event: EventReference), Result<Void, AccountStoreError>>
+  private let standings: Questions<EventReference, EventStanding, AccountStoreError>
+  private let known: Questions<EventID, [ErasureStep], AccountStoreError>
+  private let records: Questions<(step: ErasureStep, event: EventReference), Void, AccountStoreError>
 
   /// Erasures from these targets. `concurrency` is how many go on at once: a target that takes long has a quarter of them.
   package init(
@@ -41,11 +41,11 @@ package final class Erasures {
         name, target, share: max(1, concurrency / 4), clock: clock, random: random, registry: registry, logger: logger)
     }
     metrics = ErasureMetrics(registry, targets: targets.map(\.name))
-    standings = Gathering(upTo: 256) { events throws(AccountStoreError) in
+    standings = Questions(upTo: 256) { events throws(AccountStoreError) in
       try await store.standings(of: events, for: .dataEraser)
     }
-    known = Gathering(upTo: 256) { events throws(AccountStoreError) in try await store.erasureSteps(of: events) }
-    records = Gathering(upTo: 256) { steps throws(AccountStoreError) in
+    known = Questions(upTo: 256) { events throws(AccountStoreError) in try await store.erasureSteps(of: events) }
+    records = Questions(upTo: 256) { steps throws(AccountStoreError) in
       try await store.record(steps)
       return steps.map { _ in }
     }
@@ -53,7 +53,7 @@ package final class Erasures {
 
   /// Whether something was begun for the event that is not at its end.
   package func isOpen(_ event: EventID) async throws -> Bool {
-    try await known.ask(event).get().contains { $0.state.isOpen }
+    try await known.ask(event).contains { $0.state.isOpen }
   }
 
   /// Goes on with an erasure from the targets named in `plan`, and returns what became of each, in their order.
@@ -65,7 +65,7 @@ package final class Erasures {
   package func proceed(
     with order: ErasureOrder, plan: [String], event: EventReference, waits: Int = 0
   ) async throws -> [ErasureStep] {
-    let known = try await known.ask(order.event).get()
+    let known = try await known.ask(order.event)
     var steps: [ErasureStep] = []
     var failures: [String] = []
     var waiting = Waiting()
@@ -81,7 +81,7 @@ package final class Erasures {
         continue
       }
       // A target may take minutes. Who has signed in meanwhile is not the one that the event speaks of.
-      if case .superseded(let cause) = try await standings.ask(event).get() {
+      if case .superseded(let cause) = try await standings.ask(event) {
         throw Superseded(cause: cause)
       }
       var before = earlier?.before
@@ -199,7 +199,7 @@ package final class Erasures {
   }
 
   private func record(_ step: ErasureStep, of event: EventReference) async throws(AccountStoreError) {
-    try await records.ask((step, event)).get()
+    try await records.ask((step, event))
   }
 
   private func recordFailure(

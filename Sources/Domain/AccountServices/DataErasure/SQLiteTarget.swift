@@ -14,8 +14,8 @@ package final class SQLiteTarget: ErasureTarget {
   package let foreignKeys: Bool
   private let opening: SQLiteTargetConnection.Opening
   private let thread: BlockingThread
-  private let counts: Gathering<ErasureOrder, Result<Int, ErasureFailure>>
-  private let erasures: Gathering<ErasureOrder, Result<SQLiteTargetConnection.Erased, ErasureFailure>>
+  private let counts: Questions<ErasureOrder, Int, ErasureFailure>
+  private let erasures: Questions<ErasureOrder, SQLiteTargetConnection.Erased, ErasureFailure>
 
   /// The database at `path`, which must be there when the target is used. A statement that runs for longer than
   /// `statementTimeout` fails.
@@ -24,14 +24,14 @@ package final class SQLiteTarget: ErasureTarget {
     let opening = SQLiteTargetConnection.Opening(
       path: path, statements: statements, foreignKeys: foreignKeys, statementTimeout: statementTimeout)
     (self.foreignKeys, self.opening, self.thread) = (foreignKeys, opening, thread)
-    counts = Gathering(upTo: Self.group) { orders in
+    counts = Questions(upTo: Self.group) { orders in
       await thread.run {
         SQLiteTargetConnection.serve(orders, opening) { connection throws(SQLiteError) in
           try connection.count(orders)
         }
       }
     }
-    erasures = Gathering(upTo: Self.group) { orders in
+    erasures = Questions(upTo: Self.group) { orders in
       await thread.run {
         SQLiteTargetConnection.serve(orders, opening) { connection throws(SQLiteError) in
           try connection.erase(orders)
@@ -41,12 +41,12 @@ package final class SQLiteTarget: ErasureTarget {
   }
 
   /// Asks the `count` statement.
-  package func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int? { try await counts.ask(order).get() }
+  package func count(_ order: ErasureOrder) async throws(ErasureFailure) -> Int? { try await counts.ask(order) }
 
   /// Runs the `erase` statements in one transaction, together with those for others who wait, then asks the `find`
   /// statement.
   package func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
-    let erased = try await erasures.ask(order).get()
+    let erased = try await erasures.ask(order)
     guard erased.found == 0 else {
       throw ErasureFailure(.remaining, "\(erased.found) found after \(erased.affected) were erased")
     }

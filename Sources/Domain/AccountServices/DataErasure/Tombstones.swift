@@ -22,12 +22,12 @@ package final class Tombstones: ErasureTarget {
   private let key: Key
   private let producer: Producer
   /// The partitions of a topic that is compacted: one answer serves all who wait for it.
-  private let partitions: Gathering<String, Result<[Int32], ErasureFailure>>
+  private let partitions: Questions<String, [Int32], ErasureFailure>
 
   /// Targets the topics, all keyed alike, through the program's own clients.
   package init(topics: [String], key: Key, producer: Producer, admin: Admin) {
     (self.topics, self.key, self.producer) = (topics, key, producer)
-    partitions = Gathering(upTo: 256) { topics in
+    partitions = Questions(upTo: 256) { topics in
       var known: [String: Result<[Int32], ErasureFailure>] = [:]
       for topic in Set(topics) { known[topic] = await Self.partitions(of: topic, producer, admin) }
       return topics.map { known[$0] ?? .failure(ErasureFailure(.unavailable, "\($0): not asked for")) }
@@ -42,7 +42,7 @@ package final class Tombstones: ErasureTarget {
     let key = key == .account ? order.account.key : Array(order.account.subject.text.utf8)
     var places: [String] = []
     for topic in topics {
-      for result in await send(key, to: topic, try await partitions.ask(topic).get()) {
+      for result in await send(key, to: topic, try await partitions.ask(topic)) {
         do throws(KafkaError) {
           let position = try result.get()
           places.append("\(topic)/\(position.partition)/\(position.offset)")
@@ -56,7 +56,7 @@ package final class Tombstones: ErasureTarget {
 
   /// Asks for each topic, and whether it is compacted.
   package func check() async throws(ErasureFailure) {
-    for topic in topics { _ = try await partitions.ask(topic).get() }
+    for topic in topics { _ = try await partitions.ask(topic) }
   }
 
   private func send(

@@ -1,21 +1,37 @@
 import AccountEvents
-package import AccountStore
+import AccountStore
 
 extension EmailRelay {
-  /// The same consumer, which says anew what the store knows of an account where an old record of its topic may stand
-  /// behind a newer one.
-  package static func restating(_ consumer: EventConsumer, from store: any AccountStore) -> EventConsumer {
-    var consumer = consumer
-    consumer.restate = { announcement throws(AccountStoreError) in
-      guard announcement.topic == .emailRelay, let account = Account(key: announcement.key),
-        let knowledge = try await store.relayStates(of: [account]).first
-      else { return nil }
-      guard case .known(let state) = knowledge, let event = EventID("restated.\(state.since.milliseconds)") else {
-        return Announcement(forgettingRelayOf: account)
-      }
-      return Announcement(RelayRecord(account: account, state: state, event: event))
+  /// What the store knows of each account now: the announcement itself, where that is the same.
+  static func restate(
+    _ announcements: [Announcement], from store: any AccountStore
+  ) async throws(AccountStoreError) -> [Announcement] {
+    var (accounts, places) = ([Account](), [Int]())
+    for (place, announcement) in announcements.enumerated() {
+      guard let account = Account(key: announcement.key) else { continue }
+      accounts.append(account)
+      places.append(place)
     }
-    return consumer
+    var restated = announcements
+    for (index, knowledge) in try await store.relayStates(of: accounts).enumerated() {
+      let place = places[index]
+      guard case .known(let state) = knowledge, let event = EventID("restated.\(state.since.milliseconds)") else {
+        restated[place] = Announcement(forgettingRelayOf: accounts[index])
+        continue
+      }
+      if announcements[place].relayState != state {
+        restated[place] = Announcement(RelayRecord(account: accounts[index], state: state, event: event))
+      }
+    }
+    return restated
+  }
+}
+
+extension Announcement {
+  /// What it says of mail; nil where it is a tombstone, or says nothing of it.
+  fileprivate var relayState: RelayState? {
+    guard let value else { return nil }
+    do throws(EventDecodingError) { return try RelayRecord(decoding: value).state } catch { return nil }
   }
 }
 

@@ -1,20 +1,17 @@
-package import AccountEvents
+import AccountEvents
 package import AccountStore
 
 /// Keeps whether mail to an account may be sent: what happened last decides, whatever arrives when.
-package struct EmailRelay: Sendable {
-  private let hash: @Sendable (Account) -> AccountHash
-  private let now: @Sendable () -> Timestamp
-
-  /// `hash` makes the keyed hash that stands for an account in outcomes.
-  package init(hash: @escaping @Sendable (Account) -> AccountHash, now: @escaping @Sendable () -> Timestamp) {
-    (self.hash, self.now) = (hash, now)
-  }
-
-  /// The consumer `email-relay`.
-  package var consumer: EventConsumer {
-    EventConsumer.local(
-      .emailRelay, outcomes: Outcome.allCases.map(\.rawValue), interest: Self.interest, decide: decide)
+package enum EmailRelay {
+  /// The consumer `email-relay`. What it has to announce again is what `store` says then.
+  package static func consumer(_ store: any AccountStore) -> EventConsumer {
+    var consumer = EventConsumer.local(
+      .emailRelay, outcomes: Outcome.allCases.map(\.rawValue), interest: interest, decide: decide)
+    consumer.announce = announce
+    consumer.compacted = EventConsumer.Compacted(.emailRelay) { announcements throws(AccountStoreError) in
+      try await restate(announcements, from: store)
+    }
+    return consumer
   }
 
   /// What was done.
@@ -35,21 +32,25 @@ package struct EmailRelay: Sendable {
     }
   }
 
-  private func decide(_ delivery: Delivery) -> Decision {
+  @Sendable private static func decide(_ delivery: Delivery) -> Decision {
     let event = delivery.event
-    let outcome = Announcement(
-      AccountOutcome(
-        account: hash(event.account), name: .relayChanged, cause: AccountOutcome.Cause(event),
-        consumer: ConsumerName.emailRelay.text, doneAt: now()))
     guard let state = RelayState(event) else {
       let isGone = event.kind != .consentRevoked
       return Decision(
-        Outcome.forgotten.rawValue, changes: [.removeRelay] + (isGone ? [.fenceAccount(isFinal: true)] : []),
-        announcements: [Announcement(forgettingRelayOf: event.account), outcome])
+        Outcome.forgotten.rawValue, changes: isGone ? [.removeRelay, .fenceAccount(isFinal: true)] : [.removeRelay])
     }
-    let record = RelayRecord(account: event.account, state: state, event: event.id)
-    return Decision(
-      Outcome.kept.rawValue, changes: [.setRelay(state)], announcements: [Announcement(record), outcome])
+    return Decision(Outcome.kept.rawValue, changes: [.setRelay(state)])
+  }
+
+  @Sendable private static func announce(
+    _ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry
+  ) -> [Announcement] {
+    let outcome = Announcement(
+      AccountOutcome(
+        account: account, name: .relayChanged, cause: AccountOutcome.Cause(event),
+        consumer: ConsumerName.emailRelay.text, doneAt: entry.at))
+    guard let state = RelayState(event) else { return [Announcement(forgettingRelayOf: event.account), outcome] }
+    return [Announcement(RelayRecord(account: event.account, state: state, event: event.id)), outcome]
   }
 }
 

@@ -21,7 +21,6 @@ package enum EmailRelayProgram: ConsumerProgram {
     let server = try RelayServer(own, endpoint, registry: surroundings.registry, logger: surroundings.logger)
     surroundings.logger.info("mailers ask here", ["listen.address": .describing(server.address)])
     surroundings.accompany(run: { await server.run() }, drain: { await server.drain(within: $0) })
-    let relay = EmailRelay(hash: { store.hash(of: $0) }, now: { .now })
-    return EmailRelay.restating(relay.consumer, from: store)
+    return EmailRelay.consumer(store)
   }
 }

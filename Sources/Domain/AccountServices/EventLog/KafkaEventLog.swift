@@ -1,5 +1,4 @@
 package import AccountEvents
-import AccountStore
 package import EventLoop
 package import Kafka
 
@@ -116,15 +115,6 @@ extension KafkaRecord {
     self.init(
       topic: record.topic.name, key: record.key, value: record.value,
       headers: record.headers.map { KafkaHeader($0.name, $0.value) })
-  }
-}
-
-extension KafkaRecord {
-  /// The record of an announcement.
-  init(_ announcement: Announcement) {
-    self.init(
-      topic: announcement.topic.name, key: announcement.key, value: announcement.value,
-      headers: announcement.headers.map { KafkaHeader($0.name, $0.value) })
   }
 }
 

@@ -20,7 +20,9 @@ final class ConsumerMetrics {
 
   private let consumer: String
   private let registry: MetricsRegistry
-  private var outcomes: [String: Counter] = [:]
+  private let decided: [(outcome: String, counter: Counter)]
+  private let superseded: [Supersession: Counter]
+  private let repeated, passedOver: Counter
   private var retries: [String: Counter] = [:]
   private var deadLetters: [String: Counter] = [:]
   private var waiting: [String: Gauge] = [:]
@@ -48,25 +50,24 @@ final class ConsumerMetrics {
       "siwa_consumer_partitions_begun_late_total",
       "Partitions without a committed offset whose first records were gone. Alarm, but for a consumer that is new.",
       labels: ["consumer": consumer.name.text])
-    let names = consumer.outcomes + Supersession.allCases.map(\.label) + ["repeated", "passed-over"]
-    outcomes = Dictionary(
-      names.map { name in
-        let counter = registry.counter(
-          "siwa_consumer_events_total", "Events that are done, by what was done.",
-          labels: ["consumer": consumer.name.text, "outcome": name])
-        return (name, counter)
-      }, uniquingKeysWith: { first, _ in first })
+    func counter(of outcome: String) -> Counter {
+      registry.counter(
+        "siwa_consumer_events_total", "Events that are done, by what was done.",
+        labels: ["consumer": consumer.name.text, "outcome": outcome])
+    }
+    decided = consumer.outcomes.map { ($0, counter(of: $0)) }
+    superseded = Dictionary(
+      uniqueKeysWithValues: Supersession.allCases.map { ($0, counter(of: "superseded-\($0.rawValue)")) })
+    (repeated, passedOver) = (counter(of: "repeated"), counter(of: "passed-over"))
   }
 
   func count(_ outcome: Outcome) {
-    let label =
-      switch outcome {
-      case .decided(let name): name
-      case .superseded(let supersession): supersession.label
-      case .repeated: "repeated"
-      case .passedOver: "passed-over"
-      }
-    outcomes[label]?.increment()
+    switch outcome {
+    case .decided(let name): decided.first { $0.outcome == name }?.counter.increment()
+    case .superseded(let supersession): superseded[supersession]?.increment()
+    case .repeated: repeated.increment()
+    case .passedOver: passedOver.increment()
+    }
   }
 
   func countRestated() { restated.increment() }
@@ -132,35 +133,27 @@ final class ConsumerMetrics {
     gauge("oldest_unprocessed_seconds", "How old the oldest record is that was read and is not done; 0 without one.") {
       $0.ageOfOldest
     }
-    gauge("in_flight", "Records that were read and are not done.") { Double($0.held) }
+    gauge("in_flight", "Records that were read and are not done.") { Double($0.room.held) }
     gauge("waiting", "Of these, records that wait for their next attempt, or behind one of their account that does.") {
-      Double($0.parked)
+      Double($0.room.backingOff)
     }
     gauge("partitions_paused", "Partitions of which nothing more is read until more of what was read is done.") {
-      Double($0.partitions.values.count(where: \.isPaused))
+      Double($0.room.paused)
     }
-    gauge("announcements_waiting", "Records that are to be said and that the log, or the store, is not done with.") {
-      Double($0.partitions.values.reduce(0) { $0 + $1.announcing.count })
+    gauge("announcements_waiting", "Events of which something is to be announced that the log has not taken yet.") {
+      Double($0.announcing)
     }
-    gauge(
-      "announcements_unreadable",
-      "Records that are to be said and that nobody can read in the store. Not 0: ask siwa store integrity."
-    ) { Double($0.partitions.values.reduce(0) { $0 + $1.unreadable.count }) }
     gauge("attempts", "How often the event has failed that has failed most often and is not done.") {
-      Double($0.lanes.values.compactMap(\.passages.first?.attempts).max() ?? 0)
+      Double($0.lanes.first.map(\.attempts.count).max() ?? 0)
     }
   }
-}
-
-extension Supersession {
-  fileprivate var label: String { "superseded-\(rawValue)" }
 }
 
 extension EventProcessor {
   /// How many records lie before what is done, in all partitions.
   var lag: Int64 {
     partitions.values.reduce(0) { sum, work in
-      guard let end = source?.knownEnd(of: work.partition), let offset = work.progress.offset else { return sum }
+      guard let end = source?.knownEnd(of: work.place), let offset = work.progress.offset else { return sum }
       return sum + max(0, end - offset)
     }
   }

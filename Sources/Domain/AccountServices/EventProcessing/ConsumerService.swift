@@ -75,7 +75,7 @@ package final class ConsumerService {
     isDraining = true
     readiness.isFrozen = true
     readiness[.service] = .notReady(cause: "draining")
-    logger.info("consumer drains", ["consumer.inFlight": .integer(processor.held)])
+    logger.info("consumer drains", ["consumer.inFlight": .integer(processor.room.held)])
     await processor.end(within: patience)
     reading?.cancel()
     _ = await reading?.value

@@ -4,16 +4,16 @@ package import AccountStore
 public struct Decision: Sendable {
   /// What was done: one of the consumer's outcomes.
   public let outcome: String
+  /// What the ledger keeps beside it, for what is announced to be composed from: no personal data.
+  package let detail: String
   /// What changes in the store.
   package let changes: [StoreChange]
-  /// What is to be said on Kafka once that is written.
-  package let announcements: [Announcement]
 
   /// A decision that leaves only its mark in the ledger: what there was to do is done.
-  public init(_ outcome: String) { self.init(outcome, changes: [], announcements: []) }
+  public init(_ outcome: String) { self.init(outcome, changes: []) }
 
   /// A decision with what follows from it.
-  package init(_ outcome: String, changes: [StoreChange], announcements: [Announcement]) {
-    (self.outcome, self.changes, self.announcements) = (outcome, changes, announcements)
+  package init(_ outcome: String, detail: String = "", changes: [StoreChange]) {
+    (self.outcome, self.detail, self.changes) = (outcome, detail, changes)
   }
 }

@@ -5,15 +5,20 @@ package import AccountStore
 public struct Delivery: Sendable {
   /// What happened.
   public let event: AccountEvent
-  /// Which attempt at it this is: 1 where none has failed before, whichever process tried.
-  public let attempt: Int
+  /// The attempts at it that have failed, whichever process tried.
+  package let failed: FailedAttempts
   /// How often this process was told to wait for it.
   package let waits: Int
   /// What the store has to know of it.
   package let reference: EventReference
 
+  /// Which attempt at it this is: 1 where none has failed before, whichever process tried.
+  public var attempt: Int { failed.count + 1 }
+
   /// A delivery from its parts.
-  package init(event: AccountEvent, attempt: Int, waits: Int = 0, reference: EventReference) {
-    (self.event, self.attempt, self.waits, self.reference) = (event, attempt, waits, reference)
+  package init(
+    event: AccountEvent, failed: FailedAttempts = FailedAttempts(), waits: Int = 0, reference: EventReference
+  ) {
+    (self.event, self.failed, self.waits, self.reference) = (event, failed, waits, reference)
   }
 }

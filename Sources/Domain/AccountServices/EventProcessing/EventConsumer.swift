@@ -23,12 +23,28 @@ public struct EventConsumer: Sendable {
   /// Looks at an event that something else has made void, before that is noted. Where it throws, it is not noted: what
   /// `process` throws means the same here. Nil where there is nothing to look at, and for consumers that are `local`.
   package var lookAtVoid: (@Loop @Sendable (Delivery, Supersession) async throws -> Void)?
-  /// What is true now of what an announcement was about: the record of the same key that is to be the last one on its
-  /// topic. Asked where an announcement may stand behind newer ones that another member has said. Nil where the order
+  /// What follows from an event, by what the ledger says of it: the same whenever it is asked, since it is asked again
+  /// where a process ended before all was said. Nil where nothing ever does.
+  package var announce: Announce?
+  /// What is true now of the keys of a compacted topic that it announces on. Nil where the order of its announcements
   /// does not matter, as of outcomes.
-  package var restate: Restate?
+  package var compacted: Compacted?
 
-  package typealias Restate = @Loop @Sendable (Announcement) async throws(AccountStoreError) -> Announcement?
+  package typealias Announce = @Sendable (AccountEvent, AccountHash, LedgerEntry) -> [Announcement]
+
+  /// A topic of which the last record of each key counts.
+  package struct Compacted: Sendable {
+    /// The topic.
+    package let topic: Topic
+    /// Says what the last record of each announcement's key is to be: the announcement itself, where nothing is newer.
+    package let restate: @Loop @Sendable ([Announcement]) async throws(AccountStoreError) -> [Announcement]
+
+    /// A topic, and what is true of its keys.
+    package init(
+      _ topic: Topic,
+      restate: @escaping @Loop @Sendable ([Announcement]) async throws(AccountStoreError) -> [Announcement]
+    ) { (self.topic, self.restate) = (topic, restate) }
+  }
 
   enum Work: Sendable {
     case outside(Process)

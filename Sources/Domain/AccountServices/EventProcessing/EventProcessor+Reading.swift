@@ -2,6 +2,7 @@ import EventLoop
 package import Kafka
 import Telemetry
 
+/// The group and its partitions: what comes, what goes, how far they are, and for how much there is room.
 extension EventProcessor {
   /// How many records are asked for at once.
   private static let most = 512
@@ -9,24 +10,26 @@ extension EventProcessor {
   package nonisolated static let handover = (in: Duration.seconds(2), atMost: Duration.seconds(5))
   /// How often the group is told how far we are.
   private static let commitPause = Duration.seconds(1)
-  /// How long the group may take to be told.
-  private static let commitLimit = Duration.seconds(10)
+  /// How long the group may take to be told, and the store beforehand, where it is the last time.
+  private static let commitLimit = Duration.seconds(10), lastMarkLimit = Duration.seconds(1)
   private static let errorPause = Duration.milliseconds(250)
+  private static let topicsLimit = Duration.seconds(2)
+  /// How long a full processor waits for room before partitions are paused: what librdkafka has read ahead of a paused
+  /// one is dropped and read again. Meanwhile nobody hears of partitions that come or go.
+  static let patience = Duration.milliseconds(500)
 
   /// Reads and leads on what is read, until the task is cancelled or the source ends.
   ///
   /// Throws what the source cannot go on from: then all partitions are lost.
   package func read(from source: any EventSource) async throws(KafkaError) {
-    use(source)
+    // A new source has paused nothing yet.
+    (self.source, leftPaused) = (source, [])
     while !Task.isCancelled {
-      let room = await room()
-      if room <= 0 {
-        pausesAll = true
-        pause(Array(partitions.values))
-      }
+      let left = await waitForRoom()
+      if left <= 0 { pause(room.pauseAll()) }
       do throws(KafkaError) {
         // One partition must not take the room of all others.
-        let limit = min(room > 0 ? room : .max, Self.most, bounds.inFlightPerPartition)
+        let limit = min(left > 0 ? left : .max, Self.most, bounds.inFlightPerPartition)
         guard let event = try await source.nextEvent(upTo: limit) else { return }
         note(readingFailed: nil)
         await note(event)
@@ -38,6 +41,32 @@ extension EventProcessor {
         note(readingFailed: error)
         await agenda.wait(Self.errorPause)
       }
+    }
+  }
+
+  /// How it is with its share of the group's partitions.
+  package func groupState() async -> Readiness.State {
+    guard let source else { return health.state(isMember: false, at: agenda.now) }
+    let state = health.state(isMember: source.isMember, at: agenda.now)
+    guard state == .ready else { return state }
+    do throws(KafkaError) {
+      // librdkafka says only once that a topic may not be read, or is gone.
+      try await source.checkTopics(within: Self.topicsLimit)
+      return .ready
+    } catch {
+      // Where the cluster does not answer, another part says so.
+      return error.code == .brokerUnavailable || error.code == .closed ? state : .notReady(cause: "\(error)")
+    }
+  }
+
+  private func note(readingFailed error: KafkaError?) {
+    guard let error else { return health.succeeded() }
+    metrics.countReadError(error.code)
+    // librdkafka repeats some of them four times a second.
+    if health.failed("\(error)", at: agenda.now) {
+      logger.warning("reading failed, and goes on", error.metadata)
+    } else {
+      logger.debug("reading failed again", error.metadata)
     }
   }
 
@@ -56,31 +85,44 @@ extension EventProcessor {
     }
   }
 
+  // MARK: Partitions that go
+
   /// Finishes what is being worked on, commits, and lets the partitions go.
   private func handOver(_ leaving: Set<TopicPartition>) async {
+    let end = agenda.now + Self.handover.atMost
     prepareToLose(leaving)
-    await finishWhatIsExecuted(in: leaving, within: Self.handover.in)
+    await finishWhatIsHeld(in: leaving, within: Self.handover.in)
+    let works = leaving.compactMap { partitions[$0] }
+    let offsets = offsets(of: works)
+    await raiseMarks(of: works, within: Self.lastMarkLimit)
     do throws(KafkaError) {
-      try await source?.release(
-        committing: offsets(of: leaving.compactMap { partitions[$0] }),
-        within: Self.handover.atMost - Self.handover.in)
+      try await source?.release(committing: offsets, within: max(end - agenda.now, Self.lastMarkLimit))
     } catch {
       logger.warning(
-        "partitions went without a commit: the next member finds what is done in the store",
-        ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
+        "partitions went without a commit: the next member finds what is done in the store", error.metadata)
     }
     lose(leaving)
   }
 
-  private func finishWhatIsExecuted(in leaving: Set<TopicPartition>, within limit: Duration) async {
-    let end = agenda.now + limit
-    agenda.after(limit) { [weak self] in self?.wake() }
-    while leaving.contains(where: { (partitions[$0]?.executing ?? 0) > 0 }) || !restatings.isIdle, agenda.now < end {
-      await change()
+  private func finishWhatIsHeld(in leaving: Set<TopicPartition>, within limit: Duration) async {
+    await change(within: limit) {
+      !leaving.contains { (self.partitions[$0]?.holding ?? 0) > 0 } && self.restatements.isIdle
     }
   }
 
   // MARK: Commits
+
+  /// How far partitions are done, where the group does not know it yet.
+  private func offsets(of some: some Sequence<AssignedPartition>) -> [TopicPartition: CommittedOffset] {
+    var offsets: [TopicPartition: CommittedOffset] = [:]
+    for partition in some {
+      guard !partition.isUnknown, let offset = partition.progress.offset, offset != partition.committed else {
+        continue
+      }
+      offsets[partition.place] = CommittedOffset(offset, note: partition.continuity.note)
+    }
+    return offsets
+  }
 
   /// Has the group told how far we are, soon.
   func planCommit() {
@@ -97,32 +139,116 @@ extension EventProcessor {
     await commit()
   }
 
-  /// Tells the group how far we are.
-  func commit() async {
-    let works = partitions.values.filter { !$0.isGone }
+  /// Tells the group how far we are: no farther than the store knows that all is announced.
+  private func commit() async {
+    let works = Array(partitions.values)
     let offsets = offsets(of: works)
-    guard let source, !offsets.isEmpty else { return }
+    if isEnding {
+      await raiseMarks(of: works, within: Self.lastMarkLimit)
+    } else if await !raiseMarks(of: works) {
+      return planCommit()
+    }
+    if offsets.isEmpty { return }
     do throws(KafkaError) {
-      try await source.commit(offsets, within: Self.commitLimit)
-      for work in works { work.committed = offsets[work.partition]?.offset ?? work.committed }
+      try await source?.commit(offsets, within: Self.commitLimit)
+      for work in works { work.committed = offsets[work.place]?.offset ?? work.committed }
     } catch {
       // Those that go are committed on their way. The others come again.
-      logger.debug(
-        "a commit failed", ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)])
+      logger.debug("a commit failed", error.metadata)
       if !isEnding, error.isRetriable || error.isUncertain { planCommit() }
     }
   }
-
-  // MARK: The end
 
   /// Begins nothing more, finishes what is being worked on, within `patience` at most, and tells the group how far it is.
   /// Whoever reads goes on meanwhile, so that partitions can be handed over.
   package func end(within patience: Duration) async {
     beginToEnd()
-    await finishWhatIsExecuted(in: Set(partitions.keys), within: patience)
+    await finishWhatIsHeld(in: Set(partitions.keys), within: patience)
     isOver = true
     for worker in workers.values { worker.cancel() }
     await commit()
+  }
+
+  // MARK: Room
+
+  /// How many more records may be begun; waits for a moment while there are none.
+  private func waitForRoom() async -> Int {
+    // A few at a time would be read one by one.
+    if room.left == 0 { await change(within: Self.patience) { !self.room.isCrowded } }
+    return room.left
+  }
+
+  /// Suspends until that is so, `limit` at most.
+  func change(within limit: Duration, until isSo: @Loop () -> Bool) async {
+    if isSo() { return }
+    let end = agenda.now + limit
+    agenda.after(limit) { [weak self] in self?.wake() }
+    while !isSo(), agenda.now < end {
+      await withCheckedContinuation { waiter in
+        // A task that does not prefer the loop has given way since it looked.
+        if isSo() || agenda.now >= end { return waiter.resume() }
+        waiting.append(waiter)
+      }
+    }
+  }
+
+  /// Lets those look who wait for a change.
+  func wake() {
+    if waiting.isEmpty { return }
+    let woken = waiting
+    waiting = []
+    for continuation in woken { continuation.resume() }
+  }
+
+  /// Brings no records of these partitions until there is room again.
+  func pause(_ ids: [Room.ID]) {
+    let works = ids.compactMap { roomers[$0] }
+    if works.isEmpty { return }
+    tell { source throws(KafkaError) in try source.pause(Set(works.map(\.place))) }
+    for work in works where room.isStuck(work.room) {
+      var metadata = LogMetadata(of: work.place)
+      metadata.set("events", .integer(room.backingOff(work.room)))
+      logger.warning("too many events wait for their next attempt: nothing more is read of their partition", metadata)
+    }
+  }
+
+  /// Goes on with what was paused.
+  func resume(_ ids: [Room.ID]) {
+    let works = ids.compactMap { roomers[$0] }
+    if works.isEmpty { return }
+    for work in works where room.isStuck(work.room) {
+      logger.info("a partition is read on", LogMetadata(of: work.place))
+    }
+    tell { source throws(KafkaError) in try source.resume(Set(works.map(\.place))) }
+  }
+
+  /// Has those partitions read again that were paused when they went, and no others: what librdkafka has fetched of one
+  /// that is resumed is dropped.
+  func resumeWhatWasLeftPaused(_ gained: Set<TopicPartition>) {
+    let paused = gained.intersection(leftPaused)
+    if paused.isEmpty || isEnding { return }
+    leftPaused.subtract(paused)
+    tell { source throws(KafkaError) in try source.resume(paused) }
+  }
+
+  /// A source that does not do it has lost the partitions, or ends, and says so itself.
+  private func tell(_ order: (any EventSource) throws(KafkaError) -> Void) {
+    guard let source else { return }
+    do throws(KafkaError) { try order(source) } catch {
+      logger.warning("a partition could not be paused or resumed", error.metadata)
+    }
+  }
+}
+
+extension KafkaError {
+  /// What the log says of it.
+  var metadata: LogMetadata { ["kafka.error": .string(code.rawValue), "cause": .string(detail)] }
+}
+
+extension LogMetadata {
+  /// Which partition is spoken of.
+  init(of place: TopicPartition) {
+    self = ["kafka.topic": .string(place.topic), "kafka.partition": .integer(place.partition)]
   }
 }
 

@@ -7,13 +7,15 @@ package import Telemetry
 /// Leads records from Kafka to their effect, each exactly once.
 ///
 /// The records of an account stand in a lane; the first of each lane is under way: the store is asked how it stands, the
-/// consumer decides, the store writes the decision, what follows from it is published and forgotten, and then the record
-/// is done. The store is asked and written in groups of many lanes. What fails waits in its lane, and is tried again.
-/// A partition is committed up to its first record that is not done.
+/// consumer decides, the store writes the decision, what follows from it is announced, and then the record is done:
+/// `RecordState` has all of it. The store is asked and written in groups of many lanes, two at once. What fails backs off
+/// in its lane, and is tried again. A partition is committed up to its first record that is not done; so whatever was not
+/// announced before a process ended comes again, and the ledger says what there is to announce.
 @Loop
 package final class EventProcessor {
-  /// How many steps go into one transaction of the store at most: the more there are, the more pages they share.
-  private static let group = 4096
+  /// How many events go into one call of the store at most: the more there are, the more pages they share. A quarter of
+  /// what may be in flight, so that the next ones are read and decided while they are being written.
+  private static let group = 1024
 
   let consumer: EventConsumer
   let store: any AccountStore
@@ -24,48 +26,53 @@ package final class EventProcessor {
   let now: @Sendable () -> Timestamp
   let metrics: ConsumerMetrics
   let logger: Logger
-  let deadLetters: Topic
+  private let retries: String
 
   var source: (any EventSource)?
-  var partitions: [TopicPartition: PartitionWork] = [:]
-  var lanes: [LaneKey: Lane] = [:]
-  /// How many records are begun and not done, in all partitions.
-  var held = 0
-  /// How many of them wait for their next attempt, or behind one of their account that does.
-  var parked = 0
-  /// Whether all partitions were paused, there being no room.
-  var pausesAll = false
-  /// Whoever waits for room, or for what is being worked on.
-  var waiting: [CheckedContinuation<Void, Never>] = []
+  var partitions: [TopicPartition: AssignedPartition] = [:]
+  var lanes = Lanes<InFlightRecord>()
+  var room: Room
+  /// The partitions by their share of the room.
+  var roomers: [Room.ID: AssignedPartition] = [:]
+  /// First records of their lanes that are to be begun with, and whether that is being done.
+  private var beginning = FIFO<InFlightRecord>()
+  private var isBeginning = false
   /// What may be processed, oldest first.
-  var ready: [Passage] = []
+  var ready = FIFO<InFlightRecord>()
   var workers: [Int: Task<Void, Never>] = [:]
   var lastWorker = 0
+  /// How many records the log is to take announcements of.
+  private(set) var announcing = 0
+  /// Whoever waits for room, or for what is being worked on.
+  var waiting: [CheckedContinuation<Void, Never>] = []
+  /// Partitions that were paused when they went: librdkafka keeps that for when they come back.
+  var leftPaused: Set<TopicPartition> = []
+  /// Whether reading goes well.
+  var health = GroupHealth()
   var isCommitPlanned = false
   var isSurveyPlanned = false
-  /// Partitions that were paused when they went: librdkafka keeps that for when they come back.
-  private var leftPaused: Set<TopicPartition> = []
-  /// Whether reading goes well.
-  private(set) var health = GroupHealth()
   var isStoreFailing = false
   var isLogFailing = false
-  /// How many calls of the store wait to be made again.
-  var pausing = 0
+  /// How many calls of the store are under way beside the batches, and how many of all wait to be made again.
+  var calls = 0, pausing = 0
+  /// How many times marks are being raised for the last time, of partitions that go.
+  var lastMarks = 0
   /// Whether nothing new is begun.
-  private(set) var isEnding = false
+  var isEnding = false
   /// Whether nothing at all is done any more.
   var isOver = false
 
-  private(set) lazy var standings = Batches<Passage>(upTo: Self.group) { [unowned self] in await ask($0) }
-  private(set) lazy var settlements = Batches<Step>(upTo: Self.group) { [unowned self] in await settle($0) }
-  private(set) lazy var failures = Batches<(Passage, ConsumerFailure)>(upTo: Self.group) { [unowned self] in
+  private(set) lazy var questions = Batches<InFlightRecord>(upTo: Self.group, atOnce: 2) { [unowned self] in
+    await ask($0)
+  }
+  private(set) lazy var settlements = Batches<InFlightRecord>(upTo: Self.group, atOnce: 2) { [unowned self] in
+    await settle($0)
+  }
+  private(set) lazy var failures = Batches<(InFlightRecord, ConsumerFailure)>(upTo: Self.group) { [unowned self] in
     await count($0)
   }
-  private(set) lazy var republications = Batches<Publication>(upTo: Self.group) { [unowned self] in
-    await publishAgain($0)
-  }
-  private(set) lazy var restatings = Batches<Announcement>(upTo: Self.group) { [unowned self] in await sayWhatIsTrue($0)
-  }
+  private(set) lazy var compositions = Batches<InFlightRecord>(upTo: Self.group) { [unowned self] in await compose($0) }
+  private(set) lazy var restatements = Batches<Announcement>(upTo: Self.group) { [unowned self] in await restate($0) }
 
   /// A processor of a consumer's events.
   ///
@@ -80,187 +87,247 @@ package final class EventProcessor {
   ) {
     (self.consumer, self.store, self.log, self.bounds) = (consumer, store, log, bounds)
     (self.agenda, self.random, self.now) = (agenda, random, now)
-    (self.logger, metrics) = (logger, ConsumerMetrics(consumer, registry))
-    deadLetters = .deadLetters(of: consumer.name)
+    (self.logger, metrics, room) = (logger, ConsumerMetrics(consumer, registry), Room(bounds))
+    retries = Topic.retries(of: consumer.name).name
     metrics.observe(self, registry)
   }
-
-  /// Notes that reading has failed, or that it has brought something.
-  func note(readingFailed error: KafkaError?) {
-    guard let error else { return health.succeeded() }
-    metrics.countReadError(error.code)
-    // librdkafka repeats some of them four times a second.
-    let metadata: LogMetadata = ["kafka.error": .string(error.code.rawValue), "cause": .string(error.detail)]
-    if health.failed("\(error)", at: agenda.now) {
-      logger.warning("reading failed, and goes on", metadata)
-    } else {
-      logger.debug("reading failed again", metadata)
-    }
-  }
-
-  /// How it is with its share of the group's partitions.
-  package func groupState() async -> Readiness.State {
-    guard let source else { return health.state(isMember: false, at: agenda.now) }
-    let state = health.state(isMember: source.isMember, at: agenda.now)
-    guard state == .ready else { return state }
-    do throws(KafkaError) {
-      // librdkafka says only once that a topic may not be read, or is gone.
-      try await source.checkTopics(within: Self.topicsLimit)
-      return .ready
-    } catch {
-      // Where the cluster does not answer, another part says so.
-      return error.code == .brokerUnavailable || error.code == .closed ? state : .notReady(cause: "\(error)")
-    }
-  }
-  private static let topicsLimit = Duration.seconds(2)
 
   /// How many partitions are ours.
   package var partitionCount: Int { partitions.count }
 
   /// Whether nothing goes on but what waits for time, for the consumer, for the log or for records: for tests.
   package var isIdle: Bool {
-    let batches = [
-      standings.isIdle, settlements.isIdle, failures.isIdle, republications.isIdle, restatings.isIdle,
-    ]
-    let busy = batches.count { !$0 }
-    return busy == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
+    let underWay =
+      questions.underWay + settlements.underWay + failures.underWay + compositions.underWay + restatements.underWay
+    return underWay + calls == pausing && (ready.isEmpty || workers.count == bounds.concurrency)
   }
+
+  /// Whether the log has all that follows from what is settled: for tests.
+  package var isSilent: Bool { announcing == 0 }
 
   // MARK: Partitions
 
   /// These partitions are ours from now on.
   func gain(_ gained: Set<TopicPartition>) {
-    for partition in gained {
-      let work = PartitionWork(partition)
-      partitions[partition] = work
+    for place in gained {
+      let partition = AssignedPartition(place, room: room.add(), isOfRetries: place.topic == retries)
+      partitions[place] = partition
+      roomers[partition.room] = partition
       if isEnding {
-        work.isLeaving = true
-        pause([work])
-      } else {
-        reread(work)
+        leave(partition)
+        pause(room.pause([partition.room]))
       }
     }
   }
 
-  /// A new source has paused nothing yet.
-  func use(_ source: any EventSource) { (self.source, leftPaused) = (source, []) }
-
-  /// Has those partitions read again that were paused when they went, and no others: what librdkafka has fetched of one
-  /// that is resumed is dropped.
-  func resumeWhatWasLeftPaused(_ gained: Set<TopicPartition>) {
-    let paused = gained.intersection(leftPaused)
-    if paused.isEmpty || isEnding { return }
-    leftPaused.subtract(paused)
-    tell { source throws(KafkaError) in try source.resume(paused) }
+  private func leave(_ partition: AssignedPartition) {
+    partition.life = .leaving
+    room.leave(partition.room)
   }
 
   /// Nothing more is begun of these partitions; what is being worked on goes on.
   func prepareToLose(_ leaving: Set<TopicPartition>) {
-    for partition in leaving { partitions[partition]?.isLeaving = true }
+    for place in leaving { partitions[place].map(leave) }
     dropWhatWaits()
   }
 
   /// These partitions are not ours any more.
   func lose(_ lost: Set<TopicPartition>) {
-    for partition in lost {
-      guard let work = partitions.removeValue(forKey: partition) else { continue }
-      work.isLeaving = true
-      work.isGone = true
-      if work.isPaused { leftPaused.insert(partition) }
-      held -= work.progress.count
-    }
+    for place in lost { if let partition = partitions[place] { remove(partition, .gone) } }
     dropWhatWaits()
-    resumeWhatHasRoom()
+    resume(room.resume())
     wake()
+  }
+
+  /// Takes a partition out of what is ours.
+  func remove(_ partition: AssignedPartition, _ life: AssignedPartition.Life) {
+    partition.life = life
+    partitions[partition.place] = nil
+    if room.isPaused(partition.room) { leftPaused.insert(partition.place) }
+    resume(room.remove(partition.room))
+    roomers[partition.room] = nil
+    raiseLastMark(of: partition)
   }
 
   /// Begins nothing any more: what only waits is left to the next process.
   func beginToEnd() {
     isEnding = true
-    for work in partitions.values { work.isLeaving = true }
-    pause(Array(partitions.values))
+    for partition in partitions.values { leave(partition) }
+    pause(room.close())
     dropWhatWaits()
   }
 
-  /// How far the partitions are done, where the group does not know it yet.
-  func offsets(of some: some Sequence<PartitionWork>) -> [TopicPartition: CommittedOffset] {
-    var offsets: [TopicPartition: CommittedOffset] = [:]
-    for work in some {
-      guard !work.isUnknown, let offset = work.progress.offset, offset != work.committed else { continue }
-      offsets[work.partition] = CommittedOffset(offset, note: work.continuity.note)
-    }
-    return offsets
-  }
-
-  /// Takes out of the lanes what only waits in partitions that go.
-  private func dropWhatWaits() {
-    for lane in Array(lanes.values) {
-      let first = lane.passages.first
-      lane.passages.removeAll { passage in
-        guard passage.partition.isLeaving, !passage.isExecuting else { return false }
-        passage.isDropped = true
-        unpark(passage)
-        return true
-      }
-      if let first, first.isDropped {
-        unpark(lane)
-        advance(lane)
+  /// Takes out of the lanes what only waits in partitions that go. What waited in one that began anew is put aside: Kafka
+  /// may no longer have it. What it has is read again, and the ledger keeps it from having two effects.
+  func dropWhatWaits() {
+    let dropped = lanes.removeAll { $0.partition.isLeaving && !$0.state.isHolding }
+    var letters: [InFlightRecord] = []
+    for record in dropped.removed {
+      record.lane = nil
+      goOn(record)
+      if record.partition.life == .replaced, hasSomethingToDo(record) {
+        letters.append(record)
+      } else {
+        step(record, .given)
       }
     }
-    ready.removeAll(where: \.isDropped)
+    for record in dropped.goOn { goOn(record) }
+    ready.removeAll { $0.lane == nil }
+    putAside(letters)
+    begin(dropped.first)
   }
 
   // MARK: Records
 
   /// Begins with records, in their order.
   func take(_ records: [ConsumedRecord]) {
-    var touched: [PartitionWork] = []
+    var (touched, last): ([AssignedPartition], AssignedPartition?) = ([], nil)
+    var isNew = false
     for record in records {
-      let offset = record.position.offset
-      guard let work = partitions[TopicPartition(record.topic, record.position.partition)], !work.isLeaving,
-        follow(record, work)
-      else { continue }
-      work.progress.begin(offset, time: record.timestamp)
-      held += 1
-      if touched.last !== work { touched.append(work) }
-      let key = LaneKey(bytes: record.key ?? Array("\0\(work.partition)".utf8))
-      let lane = lanes[key] ?? Lane(key)
-      let passage = Passage(record, of: work, in: lane)
-      lane.passages.append(passage)
-      if lane.isParked { park(passage) }
-      if lane.passages.count == 1 {
-        lanes[key] = lane
-        advance(lane)
+      // They come in runs of one partition.
+      if last?.place.partition != record.position.partition || last?.place.topic != record.topic || last?.isGone == true
+      {
+        last = partitions[TopicPartition(record.topic, record.position.partition)]
+        isNew = true
       }
+      guard let partition = last, !partition.isLeaving, follow(record, partition) else { continue }
+      if isNew { touched.append(partition) }
+      isNew = false
+      partition.progress.begin(record.position.offset, time: record.timestamp)
+      room.begin(1, of: partition.room)
+      let inFlight = InFlightRecord(record, of: partition)
+      let key = RecordKey(bytes: record.key ?? Array("\0\(partition.place)".utf8))
+      let (lane, isFirst, isBackingOff) = lanes.append(inFlight, key: key)
+      inFlight.lane = lane
+      if isBackingOff { backOff(inFlight) }
+      if isFirst { begin([inFlight]) }
     }
-    pauseWhatIsFull(touched)
+    pause(room.pauseFull(touched.lazy.filter { !$0.isGone }.map(\.room)))
   }
 
-  /// Begins with the first record of a lane; goes on with the next where there is nothing to do about it.
-  func advance(_ lane: Lane) {
-    while let passage = lane.passages.first {
-      if begin(passage) == .underWay { return }
-      lane.passages.removeFirst()
-    }
-    if lanes[lane.key] === lane { lanes[lane.key] = nil }
+  /// Begins with records that are the first of their lanes, and with those that are so then.
+  func begin(_ records: [InFlightRecord]) {
+    for record in records { beginning.append(record) }
+    // Not by recursion: there may be many of one account of which nothing is to be done.
+    if isBeginning { return }
+    isBeginning = true
+    while let record = beginning.popFirst() { begin(record) }
+    isBeginning = false
   }
 
-  /// The record's lane goes on.
-  func leave(_ passage: Passage) {
-    passage.isExecuting = false
-    precondition(passage.lane.passages.first === passage, "a record is under way that is not the first of its lane")
-    passage.lane.passages.removeFirst()
-    advance(passage.lane)
+  private func begin(_ record: InFlightRecord) {
+    let partition = record.partition
+    if partition.isLeaving {
+      if partition.life == .replaced, hasSomethingToDo(record) {
+        leaveLane(record)
+        return putAside([record])
+      }
+      return step(record, .given)
+    }
+    if partition.life == .claiming { return partition.unclaimed.append(record) }
+    do throws(EventDecodingError) {
+      guard try read(record) else {
+        metrics.count(.passedOver)
+        return step(record, .needless)
+      }
+      if case .outside = consumer.work { step(record, .begun) } else { step(record, .begunAtOnce) }
+    } catch {
+      bury(record, .permanent(error.code.rawValue, detail: error.detail), .unreadable)
+    }
+  }
+
+  /// Reads what a record says, once; false where the consumer has nothing to do with it.
+  private func read(_ record: InFlightRecord) throws(EventDecodingError) -> Bool {
+    if record.event != nil { return true }
+    let event = try AccountEvent(decoding: record.record.value ?? [])
+    guard let interest = consumer.interest(event) else { return false }
+    let origin = EventOrigin(
+      topic: record.partition.place.topic, partition: record.partition.place.partition, offset: record.offset)
+    let account = event.account
+    record.event = event
+    record.reference = EventReference(
+      id: event.id, account: account, hash: store.hash(of: account), occurredAt: event.occurredAt, origin: origin,
+      weight: interest.weight, yieldsTo: interest.yieldsTo)
+    return true
+  }
+
+  /// Whether there is something left to do about a record, as far as is known.
+  private func hasSomethingToDo(_ record: InFlightRecord) -> Bool {
+    // What nobody can read is for a person to look at.
+    do throws(EventDecodingError) { return try read(record) } catch { return true }
+  }
+
+  /// Takes a step with a record, and does what follows.
+  func step(_ record: InFlightRecord, _ step: RecordState.Step) {
+    if record.state == .announcing { announcing -= 1 }
+    let wasHolding = record.state.isHolding
+    let action = record.step(step)
+    if record.state == .announcing { announcing += 1 }
+    if wasHolding, !record.state.isHolding { wake() }
+    switch action {
+    case .ask: questions.add(record)
+    case .enlist:
+      ready.append(record)
+      startWorkers()
+    case .process: if case .local(let decide) = consumer.work { self.decide(record, decide) }
+    case .settle: settlements.add(record)
+    case .announce, .bury: send(record)
+    case .backOff: break
+    case .beginAgain: begin([record])
+    case .finish:
+      finish(record)
+      leaveLane(record)
+    case .leave: leaveLane(record)
+    }
+  }
+
+  /// The next of a record's lane begins.
+  private func leaveLane(_ record: InFlightRecord) {
+    guard let lane = record.lane else { return }
+    record.lane = nil
+    if let next = lanes.leave(lane) { begin([next]) }
   }
 
   /// The record is done, and nothing of it is left to do after a restart.
-  func finish(_ passage: Passage) {
-    let work = passage.partition
-    if work.isGone { return }
-    work.progress.finish(passage.offset)
-    held -= 1
-    madeRoom(in: work)
+  private func finish(_ record: InFlightRecord) {
+    let partition = record.partition
+    if partition.isGone { return }
+    partition.progress.finish(record.offset)
+    resume(room.finish(partition.room))
     planCommit()
     wake()
+  }
+
+  // MARK: Backing off
+
+  /// The record's lane waits for its next attempt.
+  func backOff(_ record: InFlightRecord, for pause: Duration) {
+    guard let lane = record.lane else { return }
+    let records = lanes.backOff(lane)
+    for record in records { backOff(record) }
+    self.pause(room.pauseFull(Set(records.lazy.filter { !$0.partition.isGone }.map(\.partition.room))))
+    resume(room.resume())
+    wake()
+    agenda.after(pause) { [weak self] in
+      guard let self, case .backingOff = record.state, let lane = record.lane else { return }
+      for record in lanes.goOn(lane) { goOn(record) }
+      begin([record])
+    }
+  }
+
+  /// It waits for its next attempt, or behind an earlier one of its account that does.
+  private func backOff(_ record: InFlightRecord) {
+    if record.isBackingOff { return }
+    record.isBackingOff = true
+    if case .backingOff(let cause) = record.state { metrics.countWaiting(cause, 1) }
+    if !record.partition.isGone { room.backOff(record.partition.room) }
+  }
+
+  /// It goes on, or is given up here.
+  private func goOn(_ record: InFlightRecord) {
+    guard record.isBackingOff else { return }
+    record.isBackingOff = false
+    if case .backingOff(let cause) = record.state { metrics.countWaiting(cause, -1) }
+    if !record.partition.isGone { room.goOn(record.partition.room) }
   }
 }

@@ -11,6 +11,8 @@ package struct PartitionProgress {
   private var head = 0
   /// How many are done behind `head`.
   private var doneBehind = 0
+  /// Whether some that are done behind `head` have no entry any more.
+  private var forgotten = false
   /// The offset behind the last record that was begun.
   private var end: Int64?
 
@@ -22,6 +24,20 @@ package struct PartitionProgress {
 
   /// The offset that everything before is done of; nil where that is not known.
   package var offset: Int64? { head < entries.count ? entries[head].offset : end }
+
+  /// The offsets behind `offset` whose records are done: at most `limit` ranges, the first ones.
+  package func doneBeyond(limit: Int) -> [Range<Int64>] {
+    guard doneBehind > 0 || forgotten, let end else { return [] }
+    var ranges: [Range<Int64>] = []
+    var next = offset ?? end
+    for entry in entries[head...] where !entry.isDone {
+      if entry.offset > next { ranges.append(next..<entry.offset) }
+      if ranges.count == limit { return ranges }
+      next = entry.offset + 1
+    }
+    if next < end { ranges.append(next..<end) }
+    return ranges
+  }
 
   /// When the oldest record was made that is not done, in milliseconds since 1970; nil where there is none.
   package var oldest: Int64? { head < entries.count ? entries[head].time : nil }
@@ -57,10 +73,10 @@ package struct PartitionProgress {
   private mutating func forget() {
     if head == entries.count {
       entries.removeAll(keepingCapacity: true)
-      head = 0
+      (head, forgotten) = (0, false)
     } else if head + doneBehind > max(1024, entries.count / 2) {
       entries.removeAll { $0.isDone }
-      (head, doneBehind) = (0, 0)
+      (head, doneBehind, forgotten) = (0, 0, true)
     }
   }
 }

@@ -19,8 +19,6 @@ package struct StoreReconciliation {
     package var isRecognized = false
     /// What was changed, or would be.
     package var reconciliation = Reconciliation()
-    /// The numbers of announcements that were waiting when the backup was made, and have been overtaken on Kafka.
-    package var overtaken: Set<Int64> = []
   }
 
   private let store: any AccountStore
@@ -47,14 +45,10 @@ package struct StoreReconciliation {
     guard looked.isRecognized else { return looked }
     var report = Report()
     report.isRecognized = true
-    let waiting = WaitingMail(try await store.waitingAnnouncements(of: .emailRelay))
     try await read { page in
       let outcomes = report.read(page)
       if !outcomes.isEmpty {
         report.reconciliation.add(try await store.reconcile(with: outcomes, isRehearsal: isRehearsal))
-        let overtaken = waiting.overtaken(by: outcomes)
-        if !isRehearsal { try await store.forget(announcements: Array(overtaken)) }
-        report.overtaken.formUnion(overtaken)
       }
       progress(StoreProgress(.reading, done: Int(clamping: page.done), total: Int(clamping: page.total)))
       return true
@@ -92,38 +86,5 @@ extension StoreReconciliation.Report {
       }
     }
     return read
-  }
-}
-
-/// What the backup still had to say of mail. Whatever was said later of the same account stands on the topic by now: an
-/// older state must not come to stand behind it, least of all behind the tombstone of somebody who is erased.
-private struct WaitingMail {
-  private var numbers: [AccountHash: [(number: Int64, occurredAt: Timestamp)]] = [:]
-
-  init(_ waiting: WaitingAnnouncements) {
-    for row in waiting.readable {
-      for announcement in row.announcements where announcement.topic == .outcomes {
-        // What it is about is said with it.
-        do throws(EventDecodingError) {
-          let outcome = try AccountOutcome(decoding: announcement.value ?? [])
-          numbers[outcome.account, default: []].append((row.number, outcome.cause.occurredAt))
-        } catch {
-          // Our own words of another version: they are said as they are.
-          continue
-        }
-      }
-    }
-  }
-
-  /// Those of them whose account something was said of that happened later.
-  func overtaken(by outcomes: [RecordedOutcome]) -> Set<Int64> {
-    var overtaken: Set<Int64> = []
-    if numbers.isEmpty { return overtaken }
-    for outcome in outcomes where outcome.consumer == .emailRelay && outcome.ending != nil {
-      for row in numbers[outcome.account] ?? [] where row.occurredAt < outcome.occurredAt {
-        overtaken.insert(row.number)
-      }
-    }
-    return overtaken
   }
 }

@@ -1,4 +1,4 @@
-package import AccountEvents
+import AccountEvents
 package import AccountStore
 package import EventLoop
 
@@ -12,22 +12,20 @@ package final class TokenRevoker {
   private let apple: AppleRevocations
   private nonisolated let groups: ConsentGroups
   private let store: any AccountStore
-  private let now: @Sendable () -> Timestamp
 
   /// A revoker of the tokens that are in the store.
-  package init(
-    _ apple: AppleRevocations, _ groups: ConsentGroups, store: any AccountStore,
-    now: @escaping @Sendable () -> Timestamp
-  ) {
-    (self.apple, self.groups, self.store, self.now) = (apple, groups, store, now)
+  package init(_ apple: AppleRevocations, _ groups: ConsentGroups, store: any AccountStore) {
+    (self.apple, self.groups, self.store) = (apple, groups, store)
   }
 
   /// The consumer `token-revoker`.
   package nonisolated var consumer: EventConsumer {
-    EventConsumer(
+    var consumer = EventConsumer(
       .tokenRevoker, outcomes: Outcome.allCases.map(\.rawValue),
       interest: { [groups] event in Self.interest(in: event, groups) },
       process: { delivery in try await self.process(delivery) })
+    consumer.announce = Self.announce
+    return consumer
   }
 
   /// What was done.
@@ -36,6 +34,8 @@ package final class TokenRevoker {
     case unproven = "revocation-unproven"
     case noToken = "no-token"
     case echo = "echo"
+    /// An echo that proves what nothing else did.
+    case proven = "revocation-proven"
     case newerSignIn = "newer-sign-in"
   }
 
@@ -104,32 +104,36 @@ package final class TokenRevoker {
   // MARK: Decisions
 
   private func end(_ event: AccountEvent, _ outcome: Outcome, noting revocations: [StoreChange] = []) -> Decision {
-    let name: AccountOutcome.Name =
-      switch outcome {
-      case .revoked: .tokensRevoked
-      case .unproven: .revocationUnproven
-      case .noToken, .echo, .newerSignIn: .noToken
-      }
-    return Decision(
-      outcome.rawValue,
-      changes: [.endTokens(issuedUpTo: event.occurredAt, of: groups.clients(endedBy: event))] + revocations,
-      announcements: [announcement(name, event), announcement(.sessionsEnded, event)])
+    let ending = StoreChange.endTokens(issuedUpTo: event.occurredAt, of: groups.clients(endedBy: event))
+    return Decision(outcome.rawValue, changes: [ending] + revocations)
   }
 
   /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.
   private func echo(_ event: AccountEvent, of revocations: [OwnRevocation]) -> Decision {
-    let isProof = revocations.contains { $0.client == event.audience && !$0.isProven }
+    guard revocations.contains(where: { $0.client == event.audience && !$0.isProven }) else {
+      return Decision(Outcome.echo.rawValue)
+    }
     return Decision(
-      Outcome.echo.rawValue,
-      changes: isProof ? [.noteOwnRevocation(of: event.audience, isProven: true)] : [],
-      announcements: isProof ? [announcement(.tokensRevoked, event)] : [])
+      Outcome.proven.rawValue, changes: [.noteOwnRevocation(of: event.audience, isProven: true)])
   }
 
-  private func announcement(_ name: AccountOutcome.Name, _ event: AccountEvent) -> Announcement {
-    Announcement(
-      AccountOutcome(
-        account: store.hash(of: event.account), name: name, cause: AccountOutcome.Cause(event),
-        consumer: ConsumerName.tokenRevoker.text, doneAt: now()))
+  @Sendable private nonisolated static func announce(
+    _ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry
+  ) -> [Announcement] {
+    let names: [AccountOutcome.Name] =
+      switch Outcome(rawValue: entry.outcome) {
+      case .revoked: [.tokensRevoked, .sessionsEnded]
+      case .unproven: [.revocationUnproven, .sessionsEnded]
+      case .noToken: [.noToken, .sessionsEnded]
+      case .proven: [.tokensRevoked]
+      case .echo, .newerSignIn, nil: []
+      }
+    return names.map { name in
+      Announcement(
+        AccountOutcome(
+          account: account, name: name, cause: AccountOutcome.Cause(event), consumer: ConsumerName.tokenRevoker.text,
+          doneAt: entry.at))
+    }
   }
 }
 

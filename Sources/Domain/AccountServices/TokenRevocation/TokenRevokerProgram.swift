@@ -29,6 +29,6 @@ package enum TokenRevokerProgram: ConsumerProgram {
       own.apple, teams: own.teams, concurrency: surroundings.concurrency, userAgent: program, now: { .now })
     let apple = AppleRevocations(
       endpoints, clock: { .now }, random: { Double.random(in: 0...1) }, logger: surroundings.logger)
-    return TokenRevoker(apple, own.groups, store: surroundings.store, now: { .now }).consumer
+    return TokenRevoker(apple, own.groups, store: surroundings.store).consumer
   }
 }

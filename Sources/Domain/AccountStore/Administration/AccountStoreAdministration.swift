@@ -102,8 +102,6 @@ package struct StoreReport: Sendable, Equatable {
   package var tokens = 0
   /// Accounts of which it is known whether mail may be sent.
   package var relays = 0
-  /// Announcements that wait to be published.
-  package var announcements = 0
   /// Events that consumers have settled, each by each.
   package var settled = 0
   /// What is wrong, at most a hundred of them. They name accounts by their hashes.

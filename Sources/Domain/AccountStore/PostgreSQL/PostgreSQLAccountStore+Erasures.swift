@@ -11,7 +11,7 @@ extension PostgreSQLAccountStore {
   /// Records steps of erasures, in one exchange with the server.
   func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
     var batch = Batch()
-    for (step, event) in steps { PostgreSQLErasures.record(step, of: event.id, hash(of: event.account), in: &batch) }
+    for (step, event) in steps { PostgreSQLErasures.record(step, of: event, in: &batch) }
     let writing = batch
     try await database.write { connection in _ = try await connection.run(writing) }
   }

@@ -1,5 +1,4 @@
 import AccountEvents
-import Cryptography
 import EventLoop
 import PostgreSQL
 
@@ -7,8 +6,7 @@ import PostgreSQL
 ///
 /// Whoever changes something of accounts first locks their rows of `guard`, in the order of the hashes, so that nobody
 /// waits for each other; then reads, in a later statement of a READ COMMITTED transaction, which sees all that was
-/// committed by those who had the locks before. So what is judged holds until the commit, and the announcements of an
-/// account are numbered in the order of its commits. SERIALIZABLE would need no locks, but its conflicts are found by
+/// committed by those who had the locks before. So what is judged holds until the commit. SERIALIZABLE would need no locks, but its conflicts are found by
 /// page of an index: two groups of hundreds would nearly always collide, and be judged and sealed for nothing. Advisory
 /// locks would need no table, but all of a server's have to find room in a small part of its memory.
 @Loop
@@ -48,147 +46,139 @@ final class PostgreSQLAccountStore: AccountStore {
   ) async throws(AccountStoreError) -> [EventStanding] {
     guard !events.isEmpty else { return [] }
     var batch = Batch.byKey
-    PostgreSQLFacts.read(events.map { ($0, consumer, hash(of: $0.account)) }, in: &batch)
+    PostgreSQLFacts.read(events.map { ($0, consumer) }, in: &batch)
     let reading = batch
     let facts = try await database.read { connection in
-      var facts: [PostgreSQLFacts] = []
+      var facts: [EventFacts] = []
       try await connection.run(reading) { execution, row throws(PostgreSQLError) in
-        if execution == 1 { facts.append(try PostgreSQLFacts(reading: row)) }
+        if execution == 1 { facts.append(try EventFacts(reading: row)) }
       }
       return facts
     }
-    return zip(events, facts).map { event, facts in facts.event.standing(of: event) }
+    return zip(events, facts).map { event, facts in facts.standing(of: event) }
   }
 
   /// Writes the settlements, however many there are, in three exchanges with the server: locks and facts, writes, commit.
   func settle(
-    _ settlements: [Settlement], forgetting forgotten: [Int64], at time: Timestamp
+    _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) async throws(AccountStoreError) -> Settled {
-    guard !settlements.isEmpty || !forgotten.isEmpty else { return Settled() }
-    let settlements = settlements.map { (settlement: $0, hash: hash(of: $0.event.account)) }
+    guard !settlements.isEmpty || !marks.isEmpty else { return Settled() }
     var batch = Batch.byKey
-    batch.lock(settlements.map(\.hash))
-    PostgreSQLFacts.read(
-      settlements.map { ($0.settlement.event, $0.settlement.consumer, $0.hash) }, in: &batch)
-    // What is superseded needs none: numbers that nobody has are no harm.
-    let count = settlements.count { !$0.settlement.announcements.isEmpty }
-    batch.append(
-      "SELECT nextval('siwa.announcement_number') FROM generate_series(1, $1)", Int64(count))
-    let erased = settlements.filter(\.settlement.erases).map(\.hash)
-    if !erased.isEmpty { PostgreSQLKept.read(erased, in: &batch) }
+    batch.lock(settlements.map(\.event.hash))
+    PostgreSQLFacts.read(settlements.map { ($0.event, $0.consumer) }, in: &batch)
+    let erased = settlements.filter(\.erases).map(\.event.hash)
+    if !erased.isEmpty { PostgreSQLFacts.readKept(erased, in: &batch) }
     let reading = batch
+    let order = marks.indices.sorted { marks[$0].partition < marks[$1].partition }
     return try await database.write { [keys] connection in
-      var facts: [PostgreSQLFacts] = []
-      var numbers: [Int64] = []
-      var kept: [AccountHash: PostgreSQLKept] = [:]
-      try await connection.run(reading) { execution, row throws(PostgreSQLError) in
-        switch execution {
-        case 3: facts.append(try PostgreSQLFacts(reading: row))
-        case 4: numbers.append(try row.value(0))
-        case 5: try PostgreSQLKept.addRelay(reading: row, to: &kept)
-        case 6: try PostgreSQLKept.addToken(reading: row, to: &kept)
-        default: break
+      var facts: [EventFacts] = []
+      var kept: [AccountHash: KeptAccount] = [:]
+      if !settlements.isEmpty {
+        try await connection.run(reading) { execution, row throws(PostgreSQLError) in
+          if execution == 3 {
+            facts.append(try EventFacts(reading: row))
+          } else {
+            try kept.add(row, of: execution - 4)
+          }
         }
       }
-      let judged = try JudgedSettlements(settlements, facts, kept: kept, numbers: numbers, keys)
+      let judged = try JudgedSettlements(settlements, facts, kept: kept, at: time, keys)
       var writing = Batch()
-      try PostgreSQLWrites.write(judged, at: time, in: &writing)
-      // The last execution, where there is one.
-      writing.forget(forgotten)
-      let last = writing.count - 1
-      var known: Set<Int64> = []
-      try await connection.run(writing) { execution, row throws(PostgreSQLError) in
-        if execution == last { known.insert(try row.value(0)) }
-      }
-      return Settled(outcomes: judged.outcomes, missing: forgotten.filter { !known.contains($0) })
+      try PostgreSQLWrites.write(judged, of: settlements, at: time, keys, in: &writing)
+      // The last of all: others wait for them no longer than the commit takes.
+      let first = writing.count
+      PostgreSQLWrites.raise(order.map { marks[$0] }, in: &writing)
+      let counts = try await connection.run(writing)
+      let fenced = zip(order, counts[first...]).filter { $0.1 == 0 }.map(\.0).sorted()
+      return Settled(outcomes: judged.outcomes, fenced: fenced.map { marks[$0] })
     }
   }
 
-  /// Counts one more attempt.
-  func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {
-    let count = try await database.write { connection in
-      try await connection.first(
+  /// Claims partitions.
+  func claim(
+    _ claims: [PartitionClaim], for consumer: ConsumerName
+  ) async throws(AccountStoreError) -> [AnnouncedMark] {
+    let order = claims.indices.sorted { claims[$0].partition < claims[$1].partition }
+    var batch = Batch()
+    for index in order {
+      let (partition, offset) = (claims[index].partition, claims[index].beginsAnewAt)
+      batch.append(
+        """
+        INSERT INTO siwa.announced (consumer, topic, partition, claim, "offset", beyond)
+        VALUES ($1, $2, $3, 1, coalesce($4, 0), '')
+        ON CONFLICT (consumer, topic, partition) DO UPDATE
+          SET claim = announced.claim + 1, "offset" = coalesce($4, announced."offset"),
+            beyond = CASE WHEN $4 IS NULL THEN announced.beyond ELSE '' END
+        RETURNING claim, "offset", beyond
+        """, consumer.text, partition.topic, Int64(partition.partition), offset)
+    }
+    let writing = batch
+    let marks = try await database.write { connection in
+      var marks: [Int: AnnouncedMark] = [:]
+      try await connection.run(writing) { execution, row throws(PostgreSQLError) in
+        let index = order[execution]
+        marks[index] = AnnouncedMark(
+          consumer: consumer, partition: claims[index].partition, claim: try row.value(0), offset: try row.value(1),
+          beyond: try row.value(2))
+      }
+      return marks
+    }
+    return claims.indices.compactMap { marks[$0] }
+  }
+
+  /// Counts one more attempt at each, in an order in which nobody waits for each other.
+  func count(_ attempts: [FailedAttempt]) async throws(AccountStoreError) -> [FailedAttempts] {
+    let order = attempts.indices.sorted { attempts[$0].event.id.text < attempts[$1].event.id.text }
+    var batch = Batch()
+    for attempt in order.map({ attempts[$0] }) {
+      batch.append(
         """
         INSERT INTO siwa.attempt (consumer, event_id, count, first_at, last_at, cause) VALUES ($1, $2, 1, $3, $3, $4)
         ON CONFLICT (consumer, event_id) DO UPDATE
           SET count = attempt.count + 1, last_at = excluded.last_at, cause = excluded.cause
-        RETURNING count
-        """, attempt.consumer.text, attempt.event.id.text, attempt.time.milliseconds, attempt.cause
-      ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
+        RETURNING count, first_at
+        """, attempt.consumer.text, attempt.event.id.text, attempt.time.milliseconds, attempt.cause)
     }
-    return Int(clamping: count ?? 1)
-  }
-
-  /// When the first attempt failed.
-  func firstAttempt(at event: EventID, by consumer: ConsumerName) async throws(AccountStoreError) -> Timestamp? {
-    try await database.read { connection in
-      try await connection.first(
-        "SELECT first_at FROM siwa.attempt WHERE consumer = $1 AND event_id = $2", consumer.text, event.text
-      ) { row throws(PostgreSQLError) in try row.time(0) }
-    }
-  }
-
-  /// The announcements that wait.
-  func waitingAnnouncements(
-    of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> WaitingAnnouncements {
-    var waiting = WaitingAnnouncements()
-    var last = Int64.min
-    while true {
-      let (most, start) = (limit - waiting.readable.count, last)
-      let rows = try await database.read { connection in
-        try await connection.query(
-          """
-          SELECT number, consumer, partition, records FROM siwa.announcement
-          WHERE consumer = $1 AND partition = $2 AND number > $3 ORDER BY number LIMIT $4
-          """, consumer.text, Int64(partition), start, Int64(most), limit: PostgreSQLStoreDatabase.limit
-        ) { row throws(PostgreSQLError) in try SealedAnnouncements(reading: row) }
+    let writing = batch
+    let counts = try await database.write { connection in
+      var counts: [Int: FailedAttempts] = [:]
+      try await connection.run(writing) { execution, row throws(PostgreSQLError) in
+        counts[order[execution]] = FailedAttempts(count: try row.count(0) ?? 0, since: try row.time(1))
       }
-      for row in rows {
-        try waiting.add(row) { row throws(AccountStoreError) in try row.opened(with: keys.announcements) }
-      }
-      guard rows.count == most, waiting.readable.count < limit, let end = rows.last?.number else { return waiting }
-      last = end
+      return counts
     }
-  }
-
-  /// The announcements of all partitions that wait.
-  func waitingAnnouncements(of consumer: ConsumerName) async throws(AccountStoreError) -> WaitingAnnouncements {
-    let rows = try await database.read { connection in
-      try await connection.query(
-        "SELECT number, consumer, partition, records FROM siwa.announcement WHERE consumer = $1 ORDER BY number",
-        consumer.text, limit: PostgreSQLStoreDatabase.limit
-      ) { row throws(PostgreSQLError) in try SealedAnnouncements(reading: row) }
-    }
-    var waiting = WaitingAnnouncements()
-    for row in rows {
-      try waiting.add(row) { row throws(AccountStoreError) in try row.opened(with: keys.announcements) }
-    }
-    return waiting
-  }
-
-  /// Forgets announcements.
-  @discardableResult
-  func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
-    guard !numbers.isEmpty else { return [] }
-    let known = try await database.write { connection in
-      var batch = Batch.byKey
-      batch.forget(numbers)
-      var known: Set<Int64> = []
-      try await connection.run(batch) { execution, row throws(PostgreSQLError) in
-        if execution == 1 { known.insert(try row.value(0)) }
-      }
-      return known
-    }
-    return numbers.filter { !known.contains($0) }
+    return attempts.indices.compactMap { counts[$0] }
   }
 
   /// Adds a sign-in with its tokens; the same again changes nothing.
   func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
   ) async throws(AccountStoreError) -> [NewToken] {
-    let signIn = PostgreSQLSignIn(account: account, hash: hash(of: account), time: time, tokens: tokens)
-    return try await database.write { [keys] connection in try await signIn.record(keys, with: connection) }
+    let hash = hash(of: account)
+    return try await database.write { [keys] connection in
+      var reading = Batch.byKey
+      reading.lock([hash])
+      reading.append(
+        """
+        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
+        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash) LEFT JOIN siwa.erasure USING (hash)
+        """, hash.bytes)
+      reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+      var (facts, ended) = (AccountFacts(), EndedAuthorizations())
+      try await connection.run(reading) { execution, row throws(PostgreSQLError) in
+        switch execution {
+        case 3: facts = try AccountFacts(reading: row, from: 0)
+        case 4: ended.endedAt[try row.value(0)] = try row.time(1)
+        default: break
+        }
+      }
+      var changed = ChangedAccount(hash, facts)
+      let over = try changed.signIn(account, at: time, tokens, ended, keys)
+      var writing = Batch()
+      try PostgreSQLWrites.write([changed], keys, in: &writing)
+      _ = try await connection.run(writing)
+      return over
+    }
   }
 
   /// The account's tokens, opened.
@@ -197,6 +187,34 @@ final class PostgreSQLAccountStore: AccountStore {
     return try await database.read { connection in
       try await PostgreSQLTokens.read(of: [hash], keys, with: connection)
     }
+  }
+
+  /// Whether there are tokens that events end.
+  func holdsTokens(_ questions: [TokenQuestion]) async throws(AccountStoreError) -> [Bool] {
+    var rows: [(question: Int, app: String)] = []
+    for (index, question) in questions.enumerated() {
+      let apps = question.clients.map { $0.map(\.text) } ?? [EndedAuthorizations.everyApp]
+      rows += apps.map { (index, $0) }
+    }
+    guard !rows.isEmpty else { return questions.map { _ in false } }
+    let asked = rows
+    let held = try await database.read { connection in
+      var held: Set<Int64> = []
+      var batch = Batch.byKey
+      batch.append(
+        """
+        SELECT DISTINCT asked.number FROM unnest($1, $2, $3, $4) AS asked (number, hash, client, at)
+          JOIN siwa.token ON token.hash = asked.hash
+        WHERE token.issued_at <= asked.at AND asked.client IN ('', token.client)
+        """, PostgreSQLArray(asked.map { Int64($0.question) }),
+        PostgreSQLArray(asked.map { questions[$0.question].account.bytes }), PostgreSQLArray(asked.map(\.app)),
+        PostgreSQLArray(asked.map { questions[$0.question].issuedUpTo.milliseconds }))
+      try await connection.run(batch) { execution, row throws(PostgreSQLError) in
+        if execution == 1 { held.insert(try row.value(0)) }
+      }
+      return held
+    }
+    return questions.indices.map { held.contains(Int64($0)) }
   }
 
   /// The authorizations that we have ended ourselves.
@@ -277,11 +295,22 @@ extension Batch {
     append("INSERT INTO siwa.guard (hash) SELECT DISTINCT unnest($1) ORDER BY 1 ON CONFLICT DO NOTHING", all)
     append("SELECT FROM siwa.guard WHERE hash = ANY ($1) ORDER BY hash FOR UPDATE", all)
   }
+}
 
-  /// Adds the removal of announcements, in their order, so that nobody waits for each other; its rows are those that were
-  /// there.
-  mutating func forget(_ numbers: [Int64]) {
-    if numbers.isEmpty { return }
-    append("DELETE FROM siwa.announcement WHERE number = ANY ($1) RETURNING number", PostgreSQLArray(numbers.sorted()))
+extension [AccountHash: KeptAccount] {
+  /// Adds a row of one of the two executions that read what is kept.
+  mutating func add(_ row: borrowing Row, of execution: Int) throws(PostgreSQLError) {
+    switch execution {
+    case 0: self[try row.hash(4), default: KeptAccount()].relay = try SealedRelay(reading: row)
+    case 1: self[try row.hash(4), default: KeptAccount()].tokens.append(try SealedToken(reading: row))
+    default: break
+    }
+  }
+}
+
+extension SourcePartition {
+  /// An order in which everybody locks partitions.
+  fileprivate static func < (one: SourcePartition, other: SourcePartition) -> Bool {
+    (one.topic, one.partition) < (other.topic, other.partition)
   }
 }

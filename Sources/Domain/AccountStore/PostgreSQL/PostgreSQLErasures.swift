@@ -5,7 +5,7 @@ import PostgreSQL
 enum PostgreSQLErasures {
   /// Records a step in place of the target's last one; it is the latest again. What was discarded meanwhile stays so,
   /// unless it was erased after all.
-  static func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash, in batch: inout Batch) {
+  static func record(_ step: ErasureStep, of event: EventReference, in batch: inout Batch) {
     batch.append(
       """
       INSERT INTO siwa.erasure_step (event_id, target, hash, state, before, affected, after, detail, at)
@@ -14,7 +14,7 @@ enum PostgreSQLErasures {
         state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
         detail = excluded.detail, at = excluded.at
       WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
-      """, event.text, step.target, hash.bytes, step.state.rawValue, step.before.map(Int64.init),
+      """, event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
       step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds)
   }
 
@@ -118,16 +118,5 @@ enum PostgreSQLErasures {
         OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), detail: try row.value(3),
         time: try row.time(4))
     }
-  }
-}
-
-extension SealedAnnouncements {
-  /// Reads a row: number, consumer, partition, records.
-  init(reading row: borrowing Row) throws(PostgreSQLError) {
-    let read = SealedAnnouncements(
-      number: try row.value(0), consumer: try row.value(1), partition: try row.value(2),
-      records: try row.value(3))
-    guard let read else { throw .unexpectedValue("an announcement: not of the form in which it was written") }
-    self = read
   }
 }

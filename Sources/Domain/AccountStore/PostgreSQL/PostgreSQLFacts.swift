@@ -1,24 +1,17 @@
 import AccountEvents
 import PostgreSQL
 
-/// What the database knows that bears on an event, and of its account.
-struct PostgreSQLFacts {
-  /// For the judgement.
-  let event: EventFacts
-  /// The account's row.
-  let account: (signedInAt: Timestamp?, dataKey: [UInt8], masterKeyID: String)?
-  /// What the account's erasures have left.
-  let erasure: (fence: ErasureFence, signedInAt: Timestamp?)?
-
+/// How what bears on events and accounts is read.
+enum PostgreSQLFacts {
   /// One row for each event, in their order, in one statement: as of one moment.
   private static let reading: StaticString = """
     SELECT
-      ledger.event_id IS NOT NULL,
+      ledger.at, ledger.outcome, ledger.detail, ledger.topic, ledger.partition, ledger."offset",
       EXISTS (
         SELECT FROM siwa.fence WHERE fence.consumer = event.consumer AND fence.hash = event.hash
           AND fence.severity >= event.severity AND (fence.at, fence.tie) >= (event.at, event.tie)),
-      attempt.count, account.signed_in_at, account.data_key, account.master_key_id,
-      erasure.at, erasure.is_final, erasure.signed_in_at
+      attempt.count, attempt.first_at,
+      data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
     FROM unnest($1, $2, $3, $4, $5, $6) WITH ORDINALITY AS event (consumer, id, hash, severity, at, tie, position)
       LEFT JOIN siwa.ledger ON ledger.consumer = event.consumer AND ledger.event_id = event.id
       LEFT JOIN siwa.attempt ON attempt.consumer = event.consumer AND attempt.event_id = event.id
@@ -28,29 +21,76 @@ struct PostgreSQLFacts {
     """
 
   /// Adds the reading of what bears on these events.
-  static func read(
-    _ events: [(event: EventReference, consumer: ConsumerName, hash: AccountHash)], in batch: inout Batch
-  ) {
+  static func read(_ events: [(event: EventReference, consumer: ConsumerName)], in batch: inout Batch) {
     batch.append(
       reading, PostgreSQLArray(events.map(\.consumer.text)), PostgreSQLArray(events.map(\.event.id.text)),
-      PostgreSQLArray(events.map(\.hash.bytes)), PostgreSQLArray(events.map { Int64($0.event.weight.severity) }),
+      PostgreSQLArray(events.map(\.event.hash.bytes)), PostgreSQLArray(events.map { Int64($0.event.weight.severity) }),
       PostgreSQLArray(events.map(\.event.occurredAt.milliseconds)),
       PostgreSQLArray(events.map { Int64($0.event.weight.tie) }))
   }
 
+  /// Adds two executions: the states of mail of these accounts, and their tokens.
+  static func readKept(_ hashes: [AccountHash], in batch: inout Batch) {
+    let all = PostgreSQLArray(hashes.map(\.bytes))
+    batch.append("SELECT status, since, is_private, address, hash FROM siwa.relay WHERE hash = ANY ($1)", all)
+    batch.append(
+      "SELECT kind, client, issued_at, value, hash FROM siwa.token WHERE hash = ANY ($1) ORDER BY issued_at, number",
+      all)
+  }
+}
+
+extension EventFacts {
   /// Reads a row.
   init(reading row: borrowing Row) throws(PostgreSQLError) {
-    let signedInAt = try row.timeIfPresent(3)
-    account = try row.value(4, as: [UInt8]?.self) == nil ? nil : (signedInAt, try row.value(4), try row.value(5))
-    let before = try row.timeIfPresent(8)
-    if let at = try row.timeIfPresent(6) {
-      erasure = (ErasureFence(at: at, isFinal: try row.value(7)), before)
-    } else {
-      erasure = nil
+    self.init(
+      entry: try LedgerEntry(reading: row), isOutweighed: try row.value(6),
+      attempts: FailedAttempts(count: try row.count(7) ?? 0, since: try row.timeIfPresent(8)),
+      account: try AccountFacts(reading: row, from: 9))
+  }
+}
+
+extension LedgerEntry {
+  /// Reads time, outcome, detail and origin of a row's first columns; nil where there are none.
+  fileprivate init?(reading row: borrowing Row) throws(PostgreSQLError) {
+    guard let at = try row.timeIfPresent(0) else { return nil }
+    let detail: String? = try row.value(2)
+    // An older version kept none.
+    let origin =
+      detail == nil
+      ? nil
+      : EventOrigin(
+        topic: try row.value(3), partition: Int32(clamping: try row.value(4, as: Int64.self)),
+        offset: try row.value(5))
+    self.init(origin: origin, outcome: try row.value(1), detail: detail ?? "", at: at)
+  }
+}
+
+extension AccountFacts {
+  /// Reads key, sign-in and erasures from six columns.
+  init(reading row: borrowing Row, from column: Int) throws(PostgreSQLError) {
+    if let bytes = try row.value(column, as: [UInt8]?.self) {
+      key = WrappedKey(bytes: bytes, masterKeyID: try row.value(column + 1))
     }
-    event = EventFacts(
-      isSettled: try row.value(0), isOutweighed: try row.value(1),
-      signedInAt: [signedInAt, before].compactMap(\.self).max(), erasure: erasure?.fence,
-      attempts: try row.count(2) ?? 0)
+    signedInAt = try row.timeIfPresent(column + 2)
+    guard let at = try row.timeIfPresent(column + 3) else { return }
+    erasure = ErasureFence(at: at, isFinal: try row.value(column + 4))
+    erasureSignedInAt = try row.timeIfPresent(column + 5)
+  }
+}
+
+extension SealedRelay {
+  /// Reads a state of mail from a row's first columns; nil where there is none.
+  init?(reading row: borrowing Row) throws(PostgreSQLError) {
+    guard let since = try row.timeIfPresent(1) else { return nil }
+    self.init(
+      status: try row.choice(0), since: since, isPrivate: try row.value(2), address: try row.value(3))
+  }
+}
+
+extension SealedToken {
+  /// Reads a token from a row's first columns.
+  init(reading row: borrowing Row) throws(PostgreSQLError) {
+    guard let client = ClientID(try row.value(1)) else { throw .unexpectedValue("a token's client") }
+    self.init(kind: try row.choice(0), client: client, issuedAt: try row.time(2), value: try row.value(3))
   }
 }

@@ -4,7 +4,10 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first]
+  static let steps: [StaticString] = [first, second]
+
+  /// The version from which on nothing waits to be announced in a table of its own.
+  static let withoutAnnouncements: Int64 = 2
 
   /// The version that this program reads and writes.
   static var version: Int64 { Int64(steps.count) }
@@ -138,5 +141,24 @@ enum PostgreSQLMigrations {
     );
 
     CREATE INDEX open_erasure_step ON siwa.erasure_step (event_id, target) WHERE state IN ('begun', 'failed');
+    """
+
+  /// What is announced is composed from the ledger; only how far it is is kept. What the ledger has from before, without a
+  /// detail, is announced.
+  private static let second: StaticString = """
+    DROP TABLE siwa.announcement;
+    DROP SEQUENCE siwa.announcement_number;
+    ALTER TABLE siwa.store_key DROP COLUMN announcement_key;
+    ALTER TABLE siwa.ledger ADD COLUMN detail text;
+
+    CREATE TABLE siwa.announced (
+      consumer text NOT NULL,
+      topic text NOT NULL,
+      partition bigint NOT NULL,
+      claim bigint NOT NULL CHECK (claim > 0),
+      "offset" bigint NOT NULL,
+      beyond text NOT NULL,
+      PRIMARY KEY (consumer, topic, partition)
+    );
     """
 }

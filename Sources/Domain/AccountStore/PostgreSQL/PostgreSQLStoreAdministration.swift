@@ -28,6 +28,7 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
         if version == 0, try await connection.execute("SELECT FROM pg_namespace WHERE nspname = 'siwa'") == 0 {
           try await connection.execute("CREATE SCHEMA siwa")
         }
+        if 1..<PostgreSQLMigrations.withoutAnnouncements ~= version { try await connection.expectNoAnnouncements() }
         for (index, step) in PostgreSQLMigrations.steps.enumerated().dropFirst(Int(version)) {
           try await connection.run(script: step)
           try await connection.execute("INSERT INTO siwa.migration (version) VALUES ($1)", Int64(index + 1))
@@ -35,8 +36,8 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
         if version == 0 {
           let keys = try StoreKeys.make(for: key)
           try await connection.execute(
-            "INSERT INTO siwa.store_key (number, master_key_id, hash_key, announcement_key) VALUES (1, $1, $2, $3)",
-            keys.masterKeyID, keys.hashKey, keys.announcementKey)
+            "INSERT INTO siwa.store_key (number, master_key_id, hash_key) VALUES (1, $1, $2)", keys.masterKeyID,
+            keys.hashKey)
         }
         return version
       }
@@ -98,5 +99,16 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
       await database.close()
       throw error
     }
+  }
+}
+
+extension Connection {
+  /// Throws where something waits to be announced, which this version would forget. Nobody adds anything from here on.
+  fileprivate func expectNoAnnouncements() async throws {
+    try await execute("LOCK siwa.announcement IN ACCESS EXCLUSIVE MODE")
+    let waiting = try await first("SELECT count(*) FROM siwa.announcement") { row throws(PostgreSQLError) in
+      try row.count(0)
+    }
+    if let waiting = waiting ?? nil, waiting > 0 { throw AccountStoreError.announcementsWait(waiting) }
   }
 }

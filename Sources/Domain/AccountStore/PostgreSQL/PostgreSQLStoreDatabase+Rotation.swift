@@ -19,8 +19,7 @@ extension PostgreSQLStoreDatabase {
       if wrapped.masterKeyID != master.id {
         let anew = try wrapped.rewrapped(with: master)
         try await connection.execute(
-          "UPDATE siwa.store_key SET master_key_id = $1, hash_key = $2, announcement_key = $3", anew.masterKeyID,
-          anew.hashKey, anew.announcementKey)
+          "UPDATE siwa.store_key SET master_key_id = $1, hash_key = $2", anew.masterKeyID, anew.hashKey)
       }
       return try await connection.count(withoutKey: master)
     }

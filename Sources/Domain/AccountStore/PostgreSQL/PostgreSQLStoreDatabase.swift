@@ -83,10 +83,9 @@ extension Connection {
 
   /// The same, as they are kept.
   func readWrappedKeys() async throws -> StoreKeys.Wrapped {
-    let wrapped = try await first("SELECT master_key_id, hash_key, announcement_key FROM siwa.store_key") {
+    let wrapped = try await first("SELECT master_key_id, hash_key FROM siwa.store_key") {
       row throws(PostgreSQLError) in
-      StoreKeys.Wrapped(
-        masterKeyID: try row.value(0), hashKey: try row.value(1), announcementKey: try row.value(2))
+      StoreKeys.Wrapped(masterKeyID: try row.value(0), hashKey: try row.value(1))
     }
     guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
     return wrapped

@@ -6,8 +6,7 @@ enum PostgreSQLTokens {
   private struct Found {
     let hash: AccountHash
     let token: SealedToken
-    let dataKey: [UInt8]
-    let masterKeyID: String
+    let key: AccountFacts.WrappedKey
   }
 
   /// Reads and opens all tokens of these accounts, oldest first of each.
@@ -16,20 +15,15 @@ enum PostgreSQLTokens {
   ) async throws -> [StoredToken] {
     let rows = try await connection.query(
       """
-      SELECT hash, kind, client, issued_at, value, data_key, master_key_id FROM siwa.token JOIN siwa.account USING (hash)
+      SELECT kind, client, issued_at, value, hash, data_key, master_key_id FROM siwa.token JOIN siwa.account USING (hash)
       WHERE hash = ANY ($1) ORDER BY hash, issued_at, number
       """, PostgreSQLArray(hashes.map(\.bytes)), limit: PostgreSQLStoreDatabase.limit
     ) { row throws(PostgreSQLError) in
-      guard let client = ClientID(try row.value(2)) else { throw .unexpectedValue("a token's client") }
-      return Found(
-        hash: try row.hash(0),
-        token: SealedToken(kind: try row.choice(1), client: client, issuedAt: try row.time(3), value: try row.value(4)),
-        dataKey: try row.value(5), masterKeyID: try row.value(6))
+      Found(
+        hash: try row.hash(4), token: try SealedToken(reading: row),
+        key: AccountFacts.WrappedKey(bytes: try row.value(5), masterKeyID: try row.value(6)))
     }
-    return try rows.map { row in
-      let key = try keys.dataKey(of: row.hash, row.dataKey, masterKeyID: row.masterKeyID)
-      return try row.token.opened(of: row.hash, with: key)
-    }
+    return try rows.map { row in try row.token.opened(of: row.hash, with: keys.dataKey(of: row.hash, row.key)) }
   }
 
   /// What was revoked by ourselves, and not given anew.

@@ -16,10 +16,8 @@ final class PostgreSQLVerification {
   func run(_ progress: (StoreProgress) -> Void) async throws -> StoreReport {
     report.tokens = try await count("SELECT count(*) FROM siwa.token")
     report.relays = try await count("SELECT count(*) FROM siwa.relay")
-    report.announcements = try await count("SELECT count(*) FROM siwa.announcement")
     report.settled = try await count("SELECT count(*) FROM siwa.ledger")
     try await openAccounts(progress)
-    try await openAnnouncements()
     return report
   }
 
@@ -33,8 +31,8 @@ final class PostgreSQLVerification {
         """, last, Self.page, limit: PostgreSQLStoreDatabase.limit
       ) { row throws(PostgreSQLError) in
         SealedAccount(
-          hash: try row.hash(0), team: try row.value(1), subject: try row.value(2), dataKey: try row.value(3),
-          masterKeyID: try row.value(4))
+          hash: try row.hash(0), team: try row.value(1), subject: try row.value(2),
+          key: AccountFacts.WrappedKey(bytes: try row.value(3), masterKeyID: try row.value(4)))
       }
       progress(StoreProgress(.opening, done: report.accounts, total: max(total, report.accounts)))
       guard let end = rows.last else { return }
@@ -56,24 +54,6 @@ final class PostgreSQLVerification {
         return
       }
       for row in rows { try await open([row]) }
-    }
-  }
-
-  private func openAnnouncements() async throws {
-    var last: Int64 = 0
-    while true {
-      let rows = try await connection.query(
-        """
-        SELECT number, consumer, partition, records FROM siwa.announcement WHERE number > $1 ORDER BY number LIMIT $2
-        """, last, Self.page, limit: PostgreSQLStoreDatabase.limit
-      ) { row throws(PostgreSQLError) in try SealedAnnouncements(reading: row) }
-      guard let end = rows.last else { return }
-      for row in rows {
-        do throws(AccountStoreError) { _ = try row.opened(with: keys.announcements) } catch {
-          report.note("announcement \(row.number): \(error.detail)")
-        }
-      }
-      last = end.number
     }
   }
 

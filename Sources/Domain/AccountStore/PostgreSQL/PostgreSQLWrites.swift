@@ -5,31 +5,32 @@ import PostgreSQL
 enum PostgreSQLWrites {
   /// Adds all that the settlements have come to.
   static func write(
-    _ judged: JudgedSettlements, at time: Timestamp, in batch: inout Batch
+    _ judged: JudgedSettlements, of settlements: [Settlement], at time: Timestamp, _ keys: StoreKeys,
+    in batch: inout Batch
   ) throws(AccountStoreError) {
-    try write(Array(judged.accounts.values), in: &batch)
-    writeFences(judged, in: &batch)
-    writeLedger(judged, at: time, in: &batch)
-    writeAnnouncements(judged.announcements, in: &batch)
+    try write(judged.accounts, keys, in: &batch)
+    writeFences(of: judged.accounts, in: &batch)
+    writeLedger(judged.ledger, of: settlements, at: time, in: &batch)
   }
 
-  /// Adds what becomes of accounts.
-  static func write(_ accounts: [ChangedAccount], in batch: inout Batch) throws(AccountStoreError) {
-    var accounts = accounts
-    try writeAccounts(accounts, in: &batch)
-    try writeRelays(&accounts, in: &batch)
+  /// Adds what becomes of accounts. Rows go before rows come: one that was erased may have begun anew.
+  static func write(
+    _ changed: [ChangedAccount], _ keys: StoreKeys, in batch: inout Batch
+  ) throws(AccountStoreError) {
+    var accounts = changed
+    writeRows(of: accounts, in: &batch)
+    try writeTokens(of: &accounts, keys, in: &batch)
+    writeEnds(of: accounts, in: &batch)
+    try writeRelays(of: &accounts, keys, in: &batch)
   }
 
-  /// Rows go before rows come: an account that was erased may have begun anew.
-  private static func writeAccounts(
-    _ accounts: [ChangedAccount], in batch: inout Batch
-  ) throws(AccountStoreError) {
+  private static func writeRows(of accounts: [ChangedAccount], in batch: inout Batch) {
     let deleted = accounts.filter(\.isDeleted)
     if !deleted.isEmpty {
       batch.append("DELETE FROM siwa.account WHERE hash = ANY ($1)", PostgreSQLArray(deleted.map(\.hash.bytes)))
     }
     let fences = accounts.filter(\.isFenced).compactMap { account in
-      account.erasure.map { (hash: account.hash, fence: $0.fence, signedInAt: $0.signedInAt) }
+      account.facts.erasure.map { (hash: account.hash, fence: $0, signedInAt: account.facts.erasureSignedInAt) }
     }
     if !fences.isEmpty {
       batch.append(
@@ -40,8 +41,25 @@ enum PostgreSQLWrites {
         """, PostgreSQLArray(fences.map(\.hash.bytes)), PostgreSQLArray(fences.map(\.fence.at.milliseconds)),
         PostgreSQLArray(fences.map(\.fence.isFinal)), PostgreSQLArray(fences.map(\.signedInAt?.milliseconds)))
     }
-    insert(accounts.compactMap(\.made), in: &batch)
-    try insertTokens(of: accounts, in: &batch)
+    let made = accounts.compactMap(\.made)
+    if !made.isEmpty {
+      batch.append(
+        """
+        INSERT INTO siwa.account (hash, team, subject, master_key_id, data_key, signed_in_at)
+        SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
+        """, PostgreSQLArray(made.map(\.hash.bytes)), PostgreSQLArray(made.map(\.team)),
+        PostgreSQLArray(made.map(\.subject)), PostgreSQLArray(made.map(\.key.masterKeyID)),
+        PostgreSQLArray(made.map(\.key.bytes)), PostgreSQLArray(made.map(\.signedInAt?.milliseconds)))
+    }
+    for account in accounts {
+      if let time = account.signIn {
+        batch.append(
+          "UPDATE siwa.account SET signed_in_at = $2 WHERE hash = $1", account.hash.bytes, time.milliseconds)
+      }
+    }
+  }
+
+  private static func writeEnds(of accounts: [ChangedAccount], in batch: inout Batch) {
     let revoked = accounts.flatMap { account in
       account.ownRevocations.values.map { (hash: account.hash, revocation: $0) }
     }
@@ -76,42 +94,36 @@ enum PostgreSQLWrites {
     }
   }
 
-  /// Adds rows of accounts.
-  static func insert(_ accounts: [SealedAccount], in batch: inout Batch) {
-    guard !accounts.isEmpty else { return }
-    batch.append(
-      """
-      INSERT INTO siwa.account (hash, team, subject, master_key_id, data_key, signed_in_at)
-      SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
-      """, PostgreSQLArray(accounts.map(\.hash.bytes)), PostgreSQLArray(accounts.map(\.team)),
-      PostgreSQLArray(accounts.map(\.subject)), PostgreSQLArray(accounts.map(\.masterKeyID)),
-      PostgreSQLArray(accounts.map(\.dataKey)), PostgreSQLArray(accounts.map(\.signedInAt?.milliseconds)))
-  }
-
-  private static func insertTokens(
-    of accounts: [ChangedAccount], in batch: inout Batch
+  private static func writeTokens(
+    of accounts: inout [ChangedAccount], _ keys: StoreKeys, in batch: inout Batch
   ) throws(AccountStoreError) {
-    var rows: [ChangedAccount.TokenRow] = []
-    for account in accounts { rows += try account.sealedTokens() }
-    guard !rows.isEmpty else { return }
-    batch.append(
-      """
-      INSERT INTO siwa.token (hash, fingerprint, kind, client, issued_at, value)
-      SELECT * FROM unnest($1, $2, $3, $4, $5, $6)
-      """, PostgreSQLArray(rows.map(\.hash.bytes)), PostgreSQLArray(rows.map(\.fingerprint)),
-      PostgreSQLArray(rows.map(\.token.token.kind.rawValue)), PostgreSQLArray(rows.map(\.token.token.client.text)),
-      PostgreSQLArray(rows.map(\.token.issuedAt.milliseconds)), PostgreSQLArray(rows.map(\.value)))
+    var rows: [(hash: AccountHash, row: ChangedAccount.TokenRow)] = []
+    for index in accounts.indices {
+      let hash = accounts[index].hash
+      rows += try accounts[index].sealedTokens(keys).map { (hash, $0) }
+    }
+    // One after the other: a sign-in may bring a token twice.
+    for (hash, row) in rows {
+      let token = row.token.token
+      batch.append(
+        """
+        INSERT INTO siwa.token (hash, fingerprint, kind, client, issued_at, value) VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (hash, client, kind, fingerprint) DO UPDATE
+          SET issued_at = greatest(token.issued_at, excluded.issued_at)
+        """, hash.bytes, row.fingerprint, token.kind.rawValue, token.client.text, row.token.issuedAt.milliseconds,
+        row.value)
+    }
   }
 
   private static func writeRelays(
-    _ accounts: inout [ChangedAccount], in batch: inout Batch
+    of accounts: inout [ChangedAccount], _ keys: StoreKeys, in batch: inout Batch
   ) throws(AccountStoreError) {
     var removed: [[UInt8]] = []
     var rows: [(hash: AccountHash, relay: SealedRelay)] = []
     for index in accounts.indices {
       let hash = accounts[index].hash
       if case .removed = accounts[index].relay { removed.append(hash.bytes) }
-      if let relay = try accounts[index].sealedRelay() { rows.append((hash, relay)) }
+      if let relay = try accounts[index].sealedRelay(keys) { rows.append((hash, relay)) }
     }
     if !removed.isEmpty {
       batch.append("DELETE FROM siwa.relay WHERE hash = ANY ($1)", PostgreSQLArray(removed))
@@ -127,50 +139,52 @@ enum PostgreSQLWrites {
       PostgreSQLArray(rows.map(\.relay.address)))
   }
 
-  private static func writeFences(_ judged: JudgedSettlements, in batch: inout Batch) {
-    let rows = judged.fences.flatMap { place, events in
-      events.map { (place: place, severity: Int64($0.key), event: $0.value) }
-    }
+  private static func writeFences(of accounts: [ChangedAccount], in batch: inout Batch) {
+    let rows = accounts.flatMap { account in account.fences.map { (hash: account.hash, fence: $0) } }
     guard !rows.isEmpty else { return }
     batch.append(
       """
       INSERT INTO siwa.fence (consumer, hash, severity, at, tie) SELECT * FROM unnest($1, $2, $3, $4, $5)
       ON CONFLICT (consumer, hash, severity) DO UPDATE SET at = excluded.at, tie = excluded.tie
         WHERE (excluded.at, excluded.tie) > (fence.at, fence.tie)
-      """, PostgreSQLArray(rows.map(\.place.consumer.text)), PostgreSQLArray(rows.map(\.place.hash.bytes)),
-      PostgreSQLArray(rows.map(\.severity)), PostgreSQLArray(rows.map(\.event.occurredAt.milliseconds)),
-      PostgreSQLArray(rows.map { Int64($0.event.weight.tie) }))
+      """, PostgreSQLArray(rows.map(\.fence.consumer.text)), PostgreSQLArray(rows.map(\.hash.bytes)),
+      PostgreSQLArray(rows.map { Int64($0.fence.severity) }), PostgreSQLArray(rows.map(\.fence.at.milliseconds)),
+      PostgreSQLArray(rows.map { Int64($0.fence.tie) }))
   }
 
-  private static func writeLedger(_ judged: JudgedSettlements, at time: Timestamp, in batch: inout Batch) {
-    let rows = judged.ledger
+  private static func writeLedger(
+    _ rows: [JudgedSettlements.LedgerRow], of settlements: [Settlement], at time: Timestamp, in batch: inout Batch
+  ) {
     guard !rows.isEmpty else { return }
+    let settled = rows.map { settlements[$0.index] }
     batch.append(
       """
-      INSERT INTO siwa.ledger (consumer, event_id, hash, outcome, topic, partition, "offset", at)
-      SELECT *, $8 FROM unnest($1, $2, $3, $4, $5, $6, $7)
-      """, PostgreSQLArray(rows.map(\.settlement.consumer.text)), PostgreSQLArray(rows.map(\.settlement.event.id.text)),
-      PostgreSQLArray(rows.map(\.hash.bytes)), PostgreSQLArray(rows.map(\.outcome)),
-      PostgreSQLArray(rows.map(\.settlement.event.origin.topic)),
-      PostgreSQLArray(rows.map { Int64($0.settlement.event.origin.partition) }),
-      PostgreSQLArray(rows.map(\.settlement.event.origin.offset)), time.milliseconds)
-    let attempted = judged.attempted
+      INSERT INTO siwa.ledger (consumer, event_id, hash, outcome, detail, topic, partition, "offset", at)
+      SELECT *, $9 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
+      """, PostgreSQLArray(settled.map(\.consumer.text)), PostgreSQLArray(settled.map(\.event.id.text)),
+      PostgreSQLArray(settled.map(\.event.hash.bytes)), PostgreSQLArray(rows.map(\.outcome)),
+      PostgreSQLArray(rows.map(\.detail)), PostgreSQLArray(settled.map(\.event.origin.topic)),
+      PostgreSQLArray(settled.map { Int64($0.event.origin.partition) }),
+      PostgreSQLArray(settled.map(\.event.origin.offset)), time.milliseconds)
+    let attempted = rows.filter(\.hadAttempts).map { settlements[$0.index] }
     guard !attempted.isEmpty else { return }
     batch.append(
       """
       DELETE FROM siwa.attempt USING unnest($1, $2) AS settled (consumer, id)
       WHERE attempt.consumer = settled.consumer AND attempt.event_id = settled.id
-      """, PostgreSQLArray(attempted.map(\.settlement.consumer.text)),
-      PostgreSQLArray(attempted.map(\.settlement.event.id.text)))
+      """, PostgreSQLArray(attempted.map(\.consumer.text)), PostgreSQLArray(attempted.map(\.event.id.text)))
   }
 
-  private static func writeAnnouncements(_ rows: [SealedAnnouncements], in batch: inout Batch) {
-    guard !rows.isEmpty else { return }
-    batch.append(
-      """
-      INSERT INTO siwa.announcement (number, consumer, partition, records)
-      SELECT * FROM unnest($1, $2, $3, $4)
-      """, PostgreSQLArray(rows.map(\.number)), PostgreSQLArray(rows.map(\.consumer.text)),
-      PostgreSQLArray(rows.map { Int64($0.partition) }), PostgreSQLArray(rows.map(\.records)))
+  /// Adds an execution for each mark, in the order in which everybody raises them; those whose claim is not the last one
+  /// change nothing.
+  static func raise(_ marks: [AnnouncedMark], in batch: inout Batch) {
+    for mark in marks {
+      batch.append(
+        """
+        UPDATE siwa.announced SET "offset" = greatest("offset", $5), beyond = CASE WHEN "offset" <= $5 THEN $6 ELSE beyond END
+        WHERE consumer = $1 AND topic = $2 AND partition = $3 AND claim = $4
+        """, mark.consumer.text, mark.partition.topic, Int64(mark.partition.partition), mark.claim, mark.offset,
+        mark.beyond)
+    }
   }
 }

@@ -18,6 +18,17 @@ struct Endings {
     return gathered
   }
 
+  /// Those of the accounts that outcomes contradict, and what has to change of each.
+  static func corrections(
+    of accounts: [RestoredAccount], by endings: [AccountHash: Endings]
+  ) -> [(account: RestoredAccount, correction: Correction)] {
+    accounts.compactMap { account in
+      guard let endings = endings[account.hash] else { return nil }
+      let correction = Correction(of: account, by: endings)
+      return correction.isNothing ? nil : (account, correction)
+    }
+  }
+
   private mutating func add(_ ending: RecordedOutcome.Ending, _ time: Timestamp) {
     func later(_ known: Timestamp?) -> Timestamp { known.map { max($0, time) } ?? time }
     switch ending {
@@ -31,25 +42,19 @@ struct Endings {
   }
 }
 
-/// What a store knows of an account that outcomes may contradict.
-struct ReconciledFacts {
-  /// Whether there is a row of it.
-  var isKept: Bool
-  /// Its last sign-in, as the row has it.
-  var accountSignedInAt: Timestamp?
-  /// What its erasures have left.
-  var erasure: ErasureFence?
-  /// Its last sign-in, as the last erasure has noted it.
-  var erasureSignedInAt: Timestamp?
+/// An account as a store has it that outcomes may contradict.
+struct RestoredAccount {
+  let hash: AccountHash
+  /// Its row; nil where there is none.
+  var row: SealedAccount?
+  /// Its sign-ins and erasures.
+  var facts: AccountFacts
   /// Since when its state of mail is as it is.
   var mailSince: Timestamp?
   /// When its oldest token was issued.
   var oldestToken: Timestamp?
   /// Until when the tokens of all apps were ended.
   var tokensEndedAt: Timestamp?
-
-  /// The last sign-in that is known, be it from before an erasure.
-  var signedInAt: Timestamp? { [accountSignedInAt, erasureSignedInAt].compactMap(\.self).max() }
 }
 
 /// What has to change of an account, so that it is what outcomes say. What is younger than they are stays.
@@ -77,8 +82,9 @@ struct Correction: Equatable {
   var isNothing: Bool { fence == nil && erasesUpTo == nil && !forgetsMail && endsTokensUpTo == nil }
 
   /// The one judgement, whatever the database.
-  init(of facts: ReconciledFacts, by endings: Endings) {
-    let signedInAt = facts.signedInAt
+  init(of account: RestoredAccount, by endings: Endings) {
+    let facts = account.facts
+    let signedInAt = facts.lastSignIn
     func end(_ time: Timestamp, isFinal: Bool) -> Timestamp? {
       ErasureFence(at: time, isFinal: isFinal).end(signedInAt: signedInAt)
     }
@@ -97,10 +103,10 @@ struct Correction: Equatable {
       guard let time else { return false }
       return end.map { time <= $0 } ?? true
     }
-    if facts.isKept, let first = erasures.first {
+    if facts.key != nil, let first = erasures.first {
       let erasure = erasures.dropFirst().reduce(first) { $0.merged(with: $1, signedInAt: signedInAt) }
       let end = erasure.end(signedInAt: signedInAt)
-      let times = [facts.accountSignedInAt, facts.mailSince, facts.oldestToken].compactMap(\.self)
+      let times = [facts.signedInAt, account.mailSince, account.oldestToken].compactMap(\.self)
       if times.isEmpty || times.contains(where: { isOver($0, by: end) }) { erasesUpTo = End(end) }
     }
     let mailEnds =
@@ -110,10 +116,10 @@ struct Correction: Equatable {
       ]
       .compactMap(\.self)
     forgetsMail =
-      mailEnds.contains { isOver(facts.mailSince, by: $0) }
-      || endings.mailChanged.flatMap { changed in facts.mailSince.map { $0 < changed } } ?? false
+      mailEnds.contains { isOver(account.mailSince, by: $0) }
+      || endings.mailChanged.flatMap { changed in account.mailSince.map { $0 < changed } } ?? false
     if let ended = endings.tokensEnded,
-      isOver(facts.oldestToken, by: ended) || facts.tokensEndedAt.map({ $0 < ended }) ?? true
+      isOver(account.oldestToken, by: ended) || account.tokensEndedAt.map({ $0 < ended }) ?? true
     {
       endsTokensUpTo = ended
     }

@@ -54,10 +54,13 @@ package struct Reconciliation: Sendable, Hashable {
     tokens.formUnion(other.tokens)
   }
 
-  mutating func note(_ correction: Correction, of account: AccountHash) {
-    if correction.erasesUpTo != nil { erased.insert(account) }
-    if correction.fence != nil { fenced.insert(account) }
-    if correction.forgetsMail { mail.insert(account) }
-    if correction.endsTokensUpTo != nil { tokens.insert(account) }
+  /// What corrections change.
+  init(_ corrections: [(account: RestoredAccount, correction: Correction)]) {
+    for (account, correction) in corrections {
+      if correction.erasesUpTo != nil { erased.insert(account.hash) }
+      if correction.fence != nil { fenced.insert(account.hash) }
+      if correction.forgetsMail { mail.insert(account.hash) }
+      if correction.endsTokensUpTo != nil { tokens.insert(account.hash) }
+    }
   }
 }

@@ -28,18 +28,27 @@ extension AccountStoreError {
 extension Row {
   /// The time in a column.
   func time(_ column: Int) throws(SQLiteError) -> Timestamp {
-    let milliseconds: Int64 = try value(column)
-    guard let time = Timestamp(milliseconds: milliseconds) else { throw .unexpectedValue("column \(column): no time") }
+    guard let time = try timeIfPresent(column) else { throw .unexpectedValue("column \(column): no time") }
     return time
   }
 
   /// The time in a column that may be empty.
   func timeIfPresent(_ column: Int) throws(SQLiteError) -> Timestamp? {
-    try value(column, as: Int64?.self) == nil ? nil : try time(column)
+    guard let milliseconds: Int64 = try value(column, as: Int64?.self) else { return nil }
+    guard let time = Timestamp(milliseconds: milliseconds) else { throw .unexpectedValue("column \(column): no time") }
+    return time
   }
 
   /// The number in a column that may be empty.
   func count(_ column: Int) throws(SQLiteError) -> Int? { try value(column, as: Int64?.self).map { Int(clamping: $0) } }
+
+  /// The hash of an account in a column.
+  func hash(_ column: Int) throws(SQLiteError) -> AccountHash {
+    guard let hash = AccountHash(try value(column, as: [UInt8].self)) else {
+      throw .unexpectedValue("column \(column): no hash")
+    }
+    return hash
+  }
 
   /// The case of a closed list in a column.
   func choice<Choice: RawRepresentable<String>>(_ column: Int) throws(SQLiteError) -> Choice {

@@ -1,82 +1,95 @@
 package import AccountEvents
 package import EventLoop
+import SQLite
 
 /// The store in a file of SQLite's, for the programs of one host. Its thread makes one transaction after the other;
-/// those of other processes are waited for.
+/// those of other processes are waited for. Mailers are answered by another thread, which waits for neither.
 @Loop
 package final class SQLiteAccountStore: AccountStore {
-  let keeper: SQLiteStoreKeeper
+  let writer: SQLiteThread<SQLiteStoreFile>
+  let readers: SQLiteThread<SQLiteRelayReader>
   private nonisolated let keys: StoreKeys
 
-  private init(_ keeper: SQLiteStoreKeeper, _ keys: StoreKeys) { (self.keeper, self.keys) = (keeper, keys) }
+  private init(
+    _ writer: SQLiteThread<SQLiteStoreFile>, _ readers: SQLiteThread<SQLiteRelayReader>, _ keys: StoreKeys
+  ) { (self.writer, self.readers, self.keys) = (writer, readers, keys) }
 
   /// Opens the store at `path`, which `siwa store migrate` has made, with the key that it was made with.
   package static func open(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> SQLiteAccountStore {
-    let keeper = SQLiteStoreKeeper()
-    return SQLiteAccountStore(keeper, try await keeper.open(path, key))
+    let writer = SQLiteThread<SQLiteStoreFile>(named: "account-store")
+    let keys = try await writer.open { () throws(AccountStoreError) in
+      try SQLiteStoreFile(path, key)
+    } _: {
+      $0.keys
+    }
+    let readers = SQLiteThread<SQLiteRelayReader>(named: "store-readers")
+    try await readers.open { () throws(AccountStoreError) in
+      try SQLiteRelayReader.open(path, keys)
+    } _: { _ in
+    }
+    return SQLiteAccountStore(writer, readers, keys)
   }
+
+  // MARK: Events and their effects
 
   /// How each event stands, all as of one moment.
   package func standings(
     of events: [EventReference], for consumer: ConsumerName
   ) async throws(AccountStoreError) -> [EventStanding] {
-    let events = events.map { ($0, hash(of: $0.account)) }
-    return try await keeper.run { file throws(AccountStoreError) in try file.standings(of: events, for: consumer) }
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        var standings: [EventStanding] = []
+        for event in events { standings.append(try file.ledger.facts(of: event, for: consumer).standing(of: event)) }
+        return standings
+      }
+    }
   }
 
-  /// Writes the settlements: as many as there are, the cost of a commit is the same.
+  /// Writes the settlements: as many as there are, the cost of a commit is the same. What is given while others are
+  /// written comes behind them.
   package func settle(
-    _ settlements: [Settlement], forgetting numbers: [Int64], at time: Timestamp
+    _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) async throws(AccountStoreError) -> Settled {
-    guard !settlements.isEmpty || !numbers.isEmpty else { return Settled() }
-    return try await keeper.run { [keys] file throws(AccountStoreError) in
-      // Here and not on the loop, which has the next group to get ready meanwhile.
-      let settlements = settlements.map { ($0, keys.hash(of: $0.event.account)) }
-      return try file.settle(settlements, forgetting: numbers, at: time)
+    guard !settlements.isEmpty || !marks.isEmpty else { return Settled() }
+    return try await writer.run { [readers] file throws(AccountStoreError) in
+      let settled = try file.settle(settlements, announced: marks, at: time)
+      file.forgetErased(holdingOff: readers)
+      return settled
     }
   }
 
-  /// Counts one more attempt.
-  package func countAttempt(_ attempt: FailedAttempt) async throws(AccountStoreError) -> Int {
-    try await keeper.run { file throws(AccountStoreError) in try file.count(attempt) }
-  }
-
-  /// When the first attempt failed.
-  package func firstAttempt(
-    at event: EventID, by consumer: ConsumerName
-  ) async throws(AccountStoreError) -> Timestamp? {
-    try await keeper.run { file throws(AccountStoreError) in try file.firstAttempt(at: event, by: consumer) }
-  }
-
-  /// The announcements that wait.
-  package func waitingAnnouncements(
-    of consumer: ConsumerName, partition: Int32, limit: Int
-  ) async throws(AccountStoreError) -> WaitingAnnouncements {
-    try await keeper.run { file throws(AccountStoreError) in
-      try file.announcements(of: consumer, partition: partition, limit: limit)
+  /// Claims partitions.
+  package func claim(
+    _ claims: [PartitionClaim], for consumer: ConsumerName
+  ) async throws(AccountStoreError) -> [AnnouncedMark] {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.writeRows { () throws(SQLiteError) in
+        var marks: [AnnouncedMark] = []
+        for claim in claims { marks.append(try file.ledger.claim(claim, for: consumer)) }
+        return marks
+      }
     }
   }
 
-  /// The announcements of all partitions that wait.
-  package func waitingAnnouncements(
-    of consumer: ConsumerName
-  ) async throws(AccountStoreError) -> WaitingAnnouncements {
-    try await keeper.run { file throws(AccountStoreError) in try file.announcements.readAll(of: consumer) }
+  /// Counts one more attempt at each.
+  package func count(_ attempts: [FailedAttempt]) async throws(AccountStoreError) -> [FailedAttempts] {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.writeRows { () throws(SQLiteError) in
+        var counts: [FailedAttempts] = []
+        for attempt in attempts { counts.append(try file.ledger.count(attempt)) }
+        return counts
+      }
+    }
   }
 
-  /// Forgets announcements.
-  @discardableResult
-  package func forget(announcements numbers: [Int64]) async throws(AccountStoreError) -> [Int64] {
-    guard !numbers.isEmpty else { return [] }
-    return try await keeper.run { file throws(AccountStoreError) in try file.forget(numbers) }
-  }
+  // MARK: Accounts
 
   /// Adds a sign-in with its tokens; the same again changes nothing.
   package func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
   ) async throws(AccountStoreError) -> [NewToken] {
     let hash = hash(of: account)
-    return try await keeper.run { file throws(AccountStoreError) in
+    return try await writer.run { file throws(AccountStoreError) in
       try file.recordSignIn(account, hash, at: time, tokens)
     }
   }
@@ -84,30 +97,53 @@ package final class SQLiteAccountStore: AccountStore {
   /// The account's tokens, opened.
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
     let hash = hash(of: account)
-    return try await keeper.run { file throws(AccountStoreError) in try file.tokens(of: hash) }
+    return try await writer.run { file throws(AccountStoreError) in try file.tokens(of: hash) }
+  }
+
+  /// Whether there are tokens that events end.
+  package func holdsTokens(_ questions: [TokenQuestion]) async throws(AccountStoreError) -> [Bool] {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        var answers: [Bool] = []
+        for question in questions { answers.append(try file.accounts.holdsTokens(question)) }
+        return answers
+      }
+    }
   }
 
   /// The authorizations that we have ended ourselves.
   package func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] {
     let hash = hash(of: account)
-    return try await keeper.run { file throws(AccountStoreError) in try file.ownRevocations(of: hash) }
+    return try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.accounts.ownRevocations(of: hash) }
+    }
   }
 
   /// What is known of mail to each account, all as of one moment.
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
     let hashes = accounts.map { hash(of: $0) }
-    return try await keeper.run { file throws(AccountStoreError) in try file.relayStates(of: hashes) }
+    return try await readers.run { reader throws(AccountStoreError) in try reader.knowledge(of: hashes) }
   }
+
+  // MARK: Erasure
 
   /// The steps of erasures.
   package func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]] {
-    try await keeper.run { file throws(AccountStoreError) in try file.erasureSteps(of: events) }
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        var steps: [[ErasureStep]] = []
+        for event in events { steps.append(try file.erasures.steps(of: event)) }
+        return steps
+      }
+    }
   }
 
   /// Records steps of erasures.
   package func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
-    try await keeper.run { [keys] file throws(AccountStoreError) in
-      try file.record(steps.map { ($0.step, $0.event.id, keys.hash(of: $0.event.account)) })
+    try await writer.run { file throws(AccountStoreError) in
+      try file.writeRows { () throws(SQLiteError) in
+        for (step, event) in steps { try file.erasures.record(step, of: event) }
+      }
     }
   }
 
@@ -115,27 +151,35 @@ package final class SQLiteAccountStore: AccountStore {
   package func openErasures(
     by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [OpenErasure] {
-    try await keeper.run { file throws(AccountStoreError) in
-      try file.openErasures(by: consumer, after: place, limit: limit)
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        try file.erasures.open(by: consumer, after: place, limit: limit)
+      }
     }
   }
 
   /// How many erasures have failed and are not done.
   package func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
-    try await keeper.run { file throws(AccountStoreError) in try file.incompleteErasures(by: consumer) }
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.erasures.countOfIncomplete(by: consumer) }
+    }
   }
 
   /// How many erasures a target is at work on.
   package func erasuresInProgress(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
-    try await keeper.run { file throws(AccountStoreError) in try file.erasuresInProgress(by: consumer) }
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.erasures.countInProgress(by: consumer) }
+    }
   }
 
   /// Closes steps of an erasure.
   package func discardErasure(
     of event: EventID, target: String?, note: String, at time: Timestamp
   ) async throws(AccountStoreError) -> Int {
-    try await keeper.run { file throws(AccountStoreError) in
-      try file.discardErasure(of: event, target: target, note: note, at: time)
+    try await writer.run { file throws(AccountStoreError) in
+      try file.writeRows { () throws(SQLiteError) in
+        try file.erasures.discard(event, target: target, note: note, at: time)
+      }
     }
   }
 
@@ -143,40 +187,55 @@ package final class SQLiteAccountStore: AccountStore {
   package func dueErasures(
     until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [RetainedStep] {
-    try await keeper.run { file throws(AccountStoreError) in
-      try file.dueErasures(until: time, of: account, after: place, limit: limit)
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        try file.erasures.due(until: time, of: account, after: place, limit: limit)
+      }
     }
   }
 
+  // MARK: After a restore
+
   /// Whether an outcome is of this store.
   package func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool {
-    try await keeper.run { file throws(AccountStoreError) in try SQLiteReconciler(file).recognizes(outcomes) }
+    try await writer.run { file throws(AccountStoreError) in try SQLiteReconciler(file).recognizes(outcomes) }
   }
 
   /// Brings the store to what outcomes say.
   package func reconcile(
     with outcomes: [RecordedOutcome], isRehearsal: Bool
   ) async throws(AccountStoreError) -> Reconciliation {
-    try await keeper.run { file throws(AccountStoreError) in
-      try SQLiteReconciler(file).reconcile(with: outcomes, isRehearsal: isRehearsal)
+    try await writer.run { [readers] file throws(AccountStoreError) in
+      let reconciliation = try SQLiteReconciler(file).reconcile(with: outcomes, isRehearsal: isRehearsal)
+      file.forgetErased(holdingOff: readers)
+      return reconciliation
     }
   }
 
+  // MARK: The store itself
+
   /// How large the file is, with its log.
   package func size() async throws(AccountStoreError) -> Int64 {
-    try await keeper.run { file throws(AccountStoreError) in try file.size() }
+    try await writer.run { file throws(AccountStoreError) in try file.size() }
   }
 
   /// Reads, and takes the lock for writing.
   package func check() async throws(AccountStoreError) {
-    try await keeper.run { file throws(AccountStoreError) in try file.check() }
+    try await writer.run { [readers] file throws(AccountStoreError) in
+      try file.check()
+      file.forgetErased(holdingOff: readers)
+    }
   }
 
   /// The hash under the store's own key.
   package nonisolated func hash(of account: Account) -> AccountHash { keys.hash(of: account) }
 
-  /// Closes the file once what was begun is done.
-  package func close() async { await keeper.close() }
+  /// Closes the file once what was begun is done. The last connection to it folds its log into it, which one that only
+  /// reads cannot.
+  package func close() async {
+    await readers.close()
+    await writer.close()
+  }
 }
 
 extension SQLiteAccountStore {

@@ -3,6 +3,7 @@ import SQLite
 
 /// How far erasures are, target by target.
 final class SQLiteErasures {
+  private let database: Database
   private let writing: Statement
   private let reading: Statement
   private let openReading: Statement
@@ -12,6 +13,7 @@ final class SQLiteErasures {
   private let dueReading: Statement
 
   init(_ database: Database) throws(SQLiteError) {
+    self.database = database
     // What replaces an older row is the latest again. What was discarded meanwhile stays so, unless it was erased after
     // all.
     writing = try database.prepare(
@@ -65,9 +67,9 @@ final class SQLiteErasures {
   }
 
   /// Records a step in place of the target's last one, unless that was discarded and this one is not the end.
-  func record(_ step: ErasureStep, of event: EventID, _ hash: AccountHash) throws(SQLiteError) {
+  func record(_ step: ErasureStep, of event: EventReference) throws(SQLiteError) {
     try writing.run(
-      event.text, step.target, hash.bytes, step.state.rawValue, step.before.map(Int64.init),
+      event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
       step.affected.map(Int64.init),
       step.after.map(Int64.init), step.detail, step.time.milliseconds)
   }
@@ -91,13 +93,11 @@ final class SQLiteErasures {
     var open: [OpenErasure] = []
     try openReading.forEach(consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit)) {
       row throws(SQLiteError) in
-      guard let event = EventID(try row.value(0)), let account = AccountHash(try row.value(2, as: [UInt8].self)) else {
-        throw .malformed("a step of an erasure")
-      }
+      guard let event = EventID(try row.value(0)) else { throw .malformed("a step of an erasure") }
       let time = try row.time(5)
       open.append(
         OpenErasure(
-          OpenErasure.Place(event: event, target: try row.value(1)), account: account, state: try row.choice(3),
+          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), state: try row.choice(3),
           cause: try row.value(4), attempts: try row.count(7) ?? 0, since: min(try row.timeIfPresent(6) ?? time, time)))
     }
     return open
@@ -117,7 +117,7 @@ final class SQLiteErasures {
 
   /// Closes steps of the event.
   func discard(
-    _ event: EventID, target: String?, note: String, at time: Timestamp, in database: Database
+    _ event: EventID, target: String?, note: String, at time: Timestamp
   ) throws(SQLiteError) -> Int {
     try discarding.run(event.text, target ?? "", note, time.milliseconds, time.day)
     return database.changes
@@ -131,12 +131,10 @@ final class SQLiteErasures {
     try dueReading.forEach(
       time.day, account?.bytes ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit)
     ) { row throws(SQLiteError) in
-      guard let event = EventID(try row.value(0)), let account = AccountHash(try row.value(2, as: [UInt8].self)) else {
-        throw .malformed("a step of an erasure")
-      }
+      guard let event = EventID(try row.value(0)) else { throw .malformed("a step of an erasure") }
       due.append(
         RetainedStep(
-          OpenErasure.Place(event: event, target: try row.value(1)), account: account, detail: try row.value(3),
+          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), detail: try row.value(3),
           time: try row.time(4)))
     }
     return due

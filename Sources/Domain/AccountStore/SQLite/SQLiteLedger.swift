@@ -1,32 +1,39 @@
 import AccountEvents
 import SQLite
 
-/// What consumers have done: the ledger, the fences, and the attempts that failed.
+/// What consumers have done: the ledger, the fences, the attempts that failed, and how far all of it is announced.
 final class SQLiteLedger {
+  private let database: Database
   private let reading: Statement
   private let insertion: Statement
+  private let highestFence: Statement
   private let fence: Statement
   private let attempt: Statement
-  private let firstReading: Statement
   private let success: Statement
+  private let claim: Statement
+  private let mark: Statement
 
   init(_ database: Database) throws(SQLiteError) {
+    self.database = database
     reading = try database.prepare(
       """
-      SELECT
-        EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = ?2),
+      SELECT ledger.at, ledger.outcome, ledger.detail, ledger.topic, ledger.partition, ledger."offset",
         EXISTS (
           SELECT 1 FROM fence WHERE consumer = ?1 AND hash = ?3 AND severity >= ?4 AND (at, tie) >= (?5, ?6)),
-        (SELECT signed_in_at FROM account WHERE hash = ?3),
-        (SELECT count FROM attempt WHERE consumer = ?1 AND event_id = ?2),
-        erasure.signed_in_at, erasure.at, erasure.is_final
-      FROM (SELECT 1) LEFT JOIN erasure ON erasure.hash = ?3
+        attempt.count, attempt.first_at,
+        account.data_key, account.master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
+      FROM (SELECT 1)
+        LEFT JOIN ledger ON ledger.consumer = ?1 AND ledger.event_id = ?2
+        LEFT JOIN attempt ON attempt.consumer = ?1 AND attempt.event_id = ?2
+        LEFT JOIN account ON account.hash = ?3 LEFT JOIN erasure ON erasure.hash = ?3
       """)
     insertion = try database.prepare(
       """
-      INSERT INTO ledger (consumer, event_id, hash, outcome, at, topic, partition, "offset")
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO ledger (consumer, event_id, hash, outcome, detail, at, topic, partition, "offset")
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
+    highestFence = try database.prepare(
+      "REPLACE INTO fence (consumer, hash, severity, at, tie) VALUES (?, ?, ?, ?, ?)")
     fence = try database.prepare(
       """
       INSERT INTO fence (consumer, hash, severity, at, tie) VALUES (?, ?, ?, ?, ?)
@@ -36,62 +43,100 @@ final class SQLiteLedger {
       """
       INSERT INTO attempt (consumer, event_id, count, first_at, last_at, cause) VALUES (?1, ?2, 1, ?3, ?3, ?4)
       ON CONFLICT DO UPDATE SET count = count + 1, last_at = excluded.last_at, cause = excluded.cause
-      RETURNING count
+      RETURNING count, first_at
       """)
-    firstReading = try database.prepare("SELECT first_at FROM attempt WHERE consumer = ? AND event_id = ?")
     success = try database.prepare("DELETE FROM attempt WHERE consumer = ? AND event_id = ?")
+    claim = try database.prepare(
+      """
+      INSERT INTO announced (consumer, topic, partition, claim, "offset", beyond)
+      VALUES (?1, ?2, ?3, 1, coalesce(?4, 0), '')
+      ON CONFLICT DO UPDATE SET claim = claim + 1, "offset" = coalesce(?4, "offset"), beyond = iif(?4 IS NULL, beyond, '')
+      RETURNING claim, "offset", beyond
+      """)
+    mark = try database.prepare(
+      """
+      UPDATE announced SET "offset" = max("offset", ?5), beyond = iif("offset" <= ?5, ?6, beyond)
+      WHERE consumer = ?1 AND topic = ?2 AND partition = ?3 AND claim = ?4
+      """)
   }
 
   /// What bears on the event.
-  func facts(
-    of event: EventReference, _ hash: AccountHash, for consumer: ConsumerName
-  ) throws(SQLiteError) -> EventFacts {
+  func facts(of event: EventReference, for consumer: ConsumerName) throws(SQLiteError) -> EventFacts {
     let facts = try reading.first(
-      consumer.text, event.id.text, hash.bytes, Int64(event.weight.severity), event.occurredAt.milliseconds,
+      consumer.text, event.id.text, event.hash.bytes, Int64(event.weight.severity), event.occurredAt.milliseconds,
       Int64(event.weight.tie)
     ) { row throws(SQLiteError) in
-      let (signIn, before) = (try row.timeIfPresent(2), try row.timeIfPresent(4))
-      return EventFacts(
-        isSettled: try row.value(0, as: Int64.self) == 1, isOutweighed: try row.value(1, as: Int64.self) == 1,
-        signedInAt: [signIn, before].compactMap(\.self).max(),
-        erasure: try row.timeIfPresent(5).map { at throws(SQLiteError) in
-          ErasureFence(at: at, isFinal: try row.value(6, as: Int64.self) == 1)
-        },
-        attempts: Int(clamping: try row.value(3, as: Int64?.self) ?? 0))
+      EventFacts(
+        entry: try LedgerEntry(reading: row), isOutweighed: try row.value(6, as: Int64.self) == 1,
+        attempts: FailedAttempts(count: try row.count(7) ?? 0, since: try row.timeIfPresent(8)),
+        account: try AccountFacts(reading: row, from: 9))
     }
     guard let facts else { throw .malformed("a row that is always there") }
     return facts
   }
 
-  /// Writes down what became of the event.
-  func record(
-    _ settlement: Settlement, _ hash: AccountHash, outcome: String, at time: Timestamp, hadAttempts: Bool
+  /// Writes down what became of events, and what they make void.
+  func write(
+    _ judged: JudgedSettlements, of settlements: [Settlement], at time: Timestamp
   ) throws(SQLiteError) {
-    let (event, consumer) = (settlement.event, settlement.consumer)
-    try insertion.run(
-      consumer.text, event.id.text, hash.bytes, outcome, time.milliseconds, event.origin.topic,
-      Int64(event.origin.partition), event.origin.offset)
-    if hadAttempts { try success.run(consumer.text, event.id.text) }
-  }
-
-  /// Makes void what the event outweighs. An event that covers less than its own severity may be older than the fence
-  /// there: that one stays.
-  func raiseFence(_ event: EventReference, _ hash: AccountHash, for consumer: ConsumerName) throws(SQLiteError) {
-    try fence.run(
-      consumer.text, hash.bytes, Int64(event.weight.covers), event.occurredAt.milliseconds, Int64(event.weight.tie))
+    for row in judged.ledger {
+      let (event, consumer) = (settlements[row.index].event, settlements[row.index].consumer)
+      try insertion.run(
+        consumer.text, event.id.text, event.hash.bytes, row.outcome, row.detail, time.milliseconds,
+        event.origin.topic, Int64(event.origin.partition), event.origin.offset)
+      if row.hadAttempts { try success.run(consumer.text, event.id.text) }
+    }
+    for account in judged.accounts {
+      for row in account.fences {
+        try (row.isHighest ? highestFence : fence).run(
+          row.consumer.text, account.hash.bytes, Int64(row.severity), row.at.milliseconds, Int64(row.tie))
+      }
+    }
   }
 
   /// Counts one more failure.
-  func count(_ failure: FailedAttempt) throws(SQLiteError) -> Int {
-    let count: Int64? = try attempt.first(
+  func count(_ failure: FailedAttempt) throws(SQLiteError) -> FailedAttempts {
+    let attempts = try attempt.first(
       failure.consumer.text, failure.event.id.text, failure.time.milliseconds, failure.cause
-    ) { row throws(SQLiteError) in try row.value(0) }
-    guard let count else { throw .malformed("a row that is always there") }
-    return Int(clamping: count)
+    ) { row throws(SQLiteError) in FailedAttempts(count: try row.count(0) ?? 0, since: try row.time(1)) }
+    guard let attempts else { throw .malformed("a row that is always there") }
+    return attempts
   }
 
-  /// When the first failure was that is counted.
-  func firstAttempt(at event: EventID, by consumer: ConsumerName) throws(SQLiteError) -> Timestamp? {
-    try firstReading.first(consumer.text, event.text) { row throws(SQLiteError) in try row.time(0) }
+  /// Claims a partition.
+  func claim(_ claim: PartitionClaim, for consumer: ConsumerName) throws(SQLiteError) -> AnnouncedMark {
+    let mark = try self.claim.first(
+      consumer.text, claim.partition.topic, Int64(claim.partition.partition), claim.beginsAnewAt
+    ) { row throws(SQLiteError) in
+      AnnouncedMark(
+        consumer: consumer, partition: claim.partition, claim: try row.value(0), offset: try row.value(1),
+        beyond: try row.value(2))
+    }
+    guard let mark else { throw .malformed("a row that is always there") }
+    return mark
+  }
+
+  /// Raises a mark; says whether its claim is the last one.
+  func raise(_ raised: AnnouncedMark) throws(SQLiteError) -> Bool {
+    try mark.run(
+      raised.consumer.text, raised.partition.topic, Int64(raised.partition.partition), raised.claim, raised.offset,
+      raised.beyond)
+    return database.changes > 0
+  }
+}
+
+extension LedgerEntry {
+  /// Reads time, outcome, detail and origin of a row's first columns; nil where there are none.
+  fileprivate init?(reading row: borrowing Row) throws(SQLiteError) {
+    guard let at = try row.timeIfPresent(0) else { return nil }
+    let detail: String? = try row.value(2)
+    // An older version kept none.
+    let origin =
+      detail == nil
+      ? nil
+      : EventOrigin(
+        topic: try row.value(3), partition: Int32(clamping: try row.value(4, as: Int64.self)),
+        offset: try row.value(5))
+    self.init(origin: origin, outcome: try row.value(1), detail: detail ?? "", at: at)
   }
 }

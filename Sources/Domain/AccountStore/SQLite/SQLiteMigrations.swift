@@ -7,7 +7,10 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second]
+  static let steps: [StaticString] = [first, second, third]
+
+  /// The version from which on nothing waits to be announced in a table of its own.
+  static let withoutAnnouncements: Int64 = 3
 
   /// The version that this program reads and writes.
   static var version: Int64 { Int64(steps.count) }
@@ -157,6 +160,27 @@ enum SQLiteMigrations {
       at INTEGER NOT NULL,
       is_proven INTEGER NOT NULL CHECK (is_proven IN (0, 1)),
       PRIMARY KEY (hash, client)
+    ) STRICT, WITHOUT ROWID;
+    """
+
+  /// What is announced is composed from the ledger; only how far it is is kept. What the ledger has from before, without a
+  /// detail, is announced.
+  private static let third: StaticString = """
+    PRAGMA user_version = 3;
+
+    DROP TABLE announcement;
+    DROP TABLE announcement_number;
+    ALTER TABLE store_key DROP COLUMN announcement_key;
+    ALTER TABLE ledger ADD COLUMN detail TEXT;
+
+    CREATE TABLE announced (
+      consumer TEXT NOT NULL,
+      topic TEXT NOT NULL,
+      partition INTEGER NOT NULL,
+      claim INTEGER NOT NULL CHECK (claim > 0),
+      "offset" INTEGER NOT NULL,
+      beyond TEXT NOT NULL,
+      PRIMARY KEY (consumer, topic, partition)
     ) STRICT, WITHOUT ROWID;
     """
 }

@@ -19,7 +19,8 @@ final class SQLiteReconciler {
           """),
         try database.prepare(
           """
-          SELECT account.hash IS NOT NULL, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
+          SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
+            account.team, account.subject,
             (SELECT since FROM relay WHERE hash = ?1), (SELECT min(issued_at) FROM token WHERE hash = ?1),
             (SELECT issued_up_to FROM ended_authorization WHERE hash = ?1 AND client = '')
           FROM (SELECT 1) LEFT JOIN account ON account.hash = ?1 LEFT JOIN erasure ON erasure.hash = ?1
@@ -46,61 +47,46 @@ final class SQLiteReconciler {
     with outcomes: [RecordedOutcome], isRehearsal: Bool
   ) throws(AccountStoreError) -> Reconciliation {
     let endings = Endings.gather(outcomes)
-    if isRehearsal {
-      return try file.snapshot { () throws(AccountStoreError) in
-        var reconciliation = Reconciliation()
-        for (hash, endings) in endings {
-          reconciliation.note(Correction(of: try facts(of: hash), by: endings), of: hash)
-        }
-        return reconciliation
+    func corrections() throws(AccountStoreError) -> [(account: RestoredAccount, correction: Correction)] {
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        var accounts: [RestoredAccount] = []
+        for hash in endings.keys { accounts.append(try account(hash)) }
+        return Endings.corrections(of: accounts, by: endings)
       }
     }
-    let reconciliation = try file.write { () throws(AccountStoreError) in
-      var reconciliation = Reconciliation()
-      for (hash, endings) in endings {
-        let facts = try facts(of: hash)
-        let correction = Correction(of: facts, by: endings)
-        try apply(correction, hash, facts)
-        reconciliation.note(correction, of: hash)
+    if isRehearsal {
+      return try file.snapshot { () throws(AccountStoreError) in Reconciliation(try corrections()) }
+    }
+    return try file.write { () throws(AccountStoreError) in
+      let wrong = try corrections()
+      var changed: [ChangedAccount] = []
+      for (account, correction) in wrong {
+        let kept = try AccountStoreError.translating { () throws(SQLiteError) in
+          try file.accounts.kept(of: account.hash)
+        }
+        var change = ChangedAccount(account.hash, account.facts, kept: kept)
+        try change.apply(correction, account.row, file.keys)
+        changed.append(change)
       }
+      try file.write(changed)
+      let reconciliation = Reconciliation(wrong)
+      if !reconciliation.erased.isEmpty || !reconciliation.tokens.isEmpty { file.rememberErased() }
       return reconciliation
     }
-    if !reconciliation.erased.isEmpty || !reconciliation.tokens.isEmpty { file.rememberErased() }
-    file.forgetErased()
-    return reconciliation
   }
 
-  private func apply(
-    _ correction: Correction, _ hash: AccountHash, _ facts: ReconciledFacts
-  ) throws(AccountStoreError) {
-    if let fence = correction.fence {
-      _ = try AccountStoreError.translating { () throws(SQLiteError) in try file.accounts.fence(hash, fence) }
-    }
-    switch correction.erasesUpTo {
-    case nil: break
-    case .all: try file.delete(hash, upTo: nil, facts.signedInAt)
-    case .upTo(let end): try file.delete(hash, upTo: end, facts.signedInAt)
-    }
-    try AccountStoreError.translating { () throws(SQLiteError) in
-      if correction.forgetsMail { try file.relays.remove(hash) }
-      if let end = correction.endsTokensUpTo { try file.accounts.endTokens(of: hash, issuedUpTo: end, nil) }
-    }
-  }
-
-  private func facts(of hash: AccountHash) throws(AccountStoreError) -> ReconciledFacts {
-    try AccountStoreError.translating { () throws(SQLiteError) in
-      let facts = try reading.first(hash.bytes) { row throws(SQLiteError) in
-        let erasedAt = try row.timeIfPresent(2)
-        return ReconciledFacts(
-          isKept: try row.value(0, as: Int64.self) == 1, accountSignedInAt: try row.timeIfPresent(1),
-          erasure: try erasedAt.map { at throws(SQLiteError) in
-            ErasureFence(at: at, isFinal: try row.value(3, as: Int64.self) == 1)
-          },
-          erasureSignedInAt: try row.timeIfPresent(4), mailSince: try row.timeIfPresent(5),
-          oldestToken: try row.timeIfPresent(6), tokensEndedAt: try row.timeIfPresent(7))
+  private func account(_ hash: AccountHash) throws(SQLiteError) -> RestoredAccount {
+    let account = try reading.first(hash.bytes) { row throws(SQLiteError) in
+      let facts = try AccountFacts(reading: row, from: 0)
+      var account = RestoredAccount(
+        hash: hash, facts: facts, mailSince: try row.timeIfPresent(8), oldestToken: try row.timeIfPresent(9),
+        tokensEndedAt: try row.timeIfPresent(10))
+      if let key = facts.key {
+        account.row = SealedAccount(hash: hash, team: try row.value(6), subject: try row.value(7), key: key)
       }
-      guard let facts else { throw .malformed("a row that is always there") }
-      return facts
+      return account
     }
+    guard let account else { throw .malformed("a row that is always there") }
+    return account
   }
 }

@@ -52,10 +52,8 @@ extension SQLiteStoreFile {
   /// The same, as they are kept.
   static func readWrappedKeys(of database: Database) throws(AccountStoreError) -> StoreKeys.Wrapped {
     let wrapped = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.prepare("SELECT master_key_id, hash_key, announcement_key FROM store_key").first {
-        row throws(SQLiteError) in
-        StoreKeys.Wrapped(
-          masterKeyID: try row.value(0), hashKey: try row.value(1), announcementKey: try row.value(2))
+      try database.prepare("SELECT master_key_id, hash_key FROM store_key").first { row throws(SQLiteError) in
+        StoreKeys.Wrapped(masterKeyID: try row.value(0), hashKey: try row.value(1))
       }
     }
     guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
@@ -73,18 +71,26 @@ extension SQLiteStoreFile {
       let version = try knownVersion(of: database)
       // Another key would be told of only when it is too late.
       if version > 0 { _ = try readKeys(of: database, master) }
+      if 1..<SQLiteMigrations.withoutAnnouncements ~= version { try expectNoAnnouncements(in: database) }
       try AccountStoreError.translating { () throws(SQLiteError) in
         for step in SQLiteMigrations.steps[Int(version)...] { try database.execute(step) }
       }
       if version == 0 {
         let keys = try StoreKeys.make(for: master)
         try AccountStoreError.translating { () throws(SQLiteError) in
-          try database.prepare(
-            "INSERT INTO store_key (number, master_key_id, hash_key, announcement_key) VALUES (1, ?, ?, ?)"
-          ).run(keys.masterKeyID, keys.hashKey, keys.announcementKey)
+          try database.prepare("INSERT INTO store_key (number, master_key_id, hash_key) VALUES (1, ?, ?)")
+            .run(keys.masterKeyID, keys.hashKey)
         }
       }
       return version
     }
+  }
+
+  /// Throws where something waits to be announced, which this version would forget.
+  private static func expectNoAnnouncements(in database: Database) throws(AccountStoreError) {
+    let waiting = try AccountStoreError.translating { () throws(SQLiteError) in
+      try database.prepare("SELECT count(*) FROM announcement").first { row throws(SQLiteError) in try row.count(0) }
+    }
+    if let waiting = waiting ?? nil, waiting > 0 { throw .announcementsWait(waiting) }
   }
 }

@@ -9,8 +9,8 @@ extension SQLiteStoreFile {
       if wrapped.masterKeyID == keys.master.id { return }
       let anew = try wrapped.rewrapped(with: keys.master)
       try AccountStoreError.translating { () throws(SQLiteError) in
-        try database.prepare("UPDATE store_key SET master_key_id = ?, hash_key = ?, announcement_key = ?").run(
-          anew.masterKeyID, anew.hashKey, anew.announcementKey)
+        try database.prepare("UPDATE store_key SET master_key_id = ?, hash_key = ?").run(
+          anew.masterKeyID, anew.hashKey)
       }
     }
     let (former, reading, update) = try AccountStoreError.translating { () throws(SQLiteError) in
@@ -31,10 +31,7 @@ extension SQLiteStoreFile {
         var rows: [(hash: AccountHash, dataKey: [UInt8], masterKeyID: String)] = []
         try AccountStoreError.translating { () throws(SQLiteError) in
           try reading.forEach(keys.master.id, last, KeyRotation.page) { row throws(SQLiteError) in
-            guard let hash = AccountHash(try row.value(0, as: [UInt8].self)) else {
-              throw .malformed("an account's hash")
-            }
-            rows.append((hash, try row.value(1), try row.value(2)))
+            rows.append((try row.hash(0), try row.value(1), try row.value(2)))
           }
         }
         for row in rows {

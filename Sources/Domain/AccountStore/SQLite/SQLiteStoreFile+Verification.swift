@@ -21,11 +21,9 @@ extension SQLiteStoreFile {
         }
         report.tokens = try count(database.prepare("SELECT count(*) FROM token"))
         report.relays = try count(database.prepare("SELECT count(*) FROM relay"))
-        report.announcements = try count(database.prepare("SELECT count(*) FROM announcement"))
         report.settled = try count(database.prepare("SELECT count(*) FROM ledger"))
       }
       try openAccounts(&report, progress)
-      try openAnnouncements(&report)
       return report
     }
   }
@@ -33,10 +31,11 @@ extension SQLiteStoreFile {
   private func openAccounts(
     _ report: inout StoreReport, _ progress: (StoreProgress) -> Void
   ) throws(AccountStoreError) {
-    let (next, total) = try AccountStoreError.translating { () throws(SQLiteError) in
+    let (next, relays, total) = try AccountStoreError.translating { () throws(SQLiteError) in
       (
         try database.prepare(
           "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash > ? ORDER BY hash LIMIT 1000"),
+        try SQLiteRelayReader(database, keys),
         try count(database.prepare("SELECT count(*) FROM account"))
       )
     }
@@ -49,7 +48,9 @@ extension SQLiteStoreFile {
       progress(StoreProgress(.opening, done: report.accounts, total: max(total, report.accounts)))
       guard let end = rows.last else { return }
       for row in rows {
-        do throws(AccountStoreError) { try open(row) } catch { report.note("account \(row.hash): \(error.detail)") }
+        do throws(AccountStoreError) { try open(row, relays) } catch {
+          report.note("account \(row.hash): \(error.detail)")
+        }
       }
       report.accounts += rows.count
       last = end.hash.bytes
@@ -57,24 +58,13 @@ extension SQLiteStoreFile {
   }
 
   /// Opens all that is sealed of an account.
-  private func open(_ row: SealedAccount) throws(AccountStoreError) {
-    _ = try row.open(with: keys)
-    _ = try accounts.tokens(of: row.hash)
-    _ = try relays.knowledge(of: row.hash)
-  }
-
-  private func openAnnouncements(_ report: inout StoreReport) throws(AccountStoreError) {
-    var last: Int64 = 0
-    while true {
-      let rows = try announcements.rows(after: last, limit: 1000)
-      guard let end = rows.last else { return }
-      for row in rows {
-        do throws(AccountStoreError) { _ = try announcements.open(row) } catch {
-          report.note("announcement \(row.number): \(error.detail)")
-        }
-      }
-      last = end.number
+  private func open(_ row: SealedAccount, _ relays: SQLiteRelayReader) throws(AccountStoreError) {
+    let key = try row.open(with: keys).cipher
+    let (tokens, relay) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (try accounts.tokens(of: row.hash), try relays.facts(of: row.hash))
     }
+    for token in tokens { _ = try token.opened(of: row.hash, with: key) }
+    _ = try relay.knowledge(of: row.hash, with: keys)
   }
 
   private func count(_ statement: Statement) throws(SQLiteError) -> Int {
@@ -86,9 +76,8 @@ extension SQLiteStoreFile {
 extension SealedAccount {
   /// Reads a row: hash, team, subject, data key, the master key's id.
   init(reading row: borrowing Row) throws(SQLiteError) {
-    guard let hash = AccountHash(try row.value(0, as: [UInt8].self)) else { throw .malformed("an account's hash") }
     self.init(
-      hash: hash, team: try row.value(1), subject: try row.value(2), dataKey: try row.value(3),
-      masterKeyID: try row.value(4))
+      hash: try row.hash(0), team: try row.value(1), subject: try row.value(2),
+      key: AccountFacts.WrappedKey(bytes: try row.value(3), masterKeyID: try row.value(4)))
   }
 }

@@ -6,14 +6,13 @@ struct SealedAccount {
   let hash: AccountHash
   let team: String
   let subject: [UInt8]
-  let dataKey: [UInt8]
-  let masterKeyID: String
+  let key: AccountFacts.WrappedKey
   /// The last sign-in, where that is written with the row.
   var signedInAt: Timestamp?
 
   /// Opens its data key and its name, which must be the one that its hash stands for.
   func open(with keys: StoreKeys) throws(AccountStoreError) -> (cipher: AES256GCM, account: Account) {
-    let key = try keys.dataKey(of: hash, dataKey, masterKeyID: masterKeyID)
+    let key = try keys.dataKey(of: hash, self.key)
     let text = try key.open(subject, from: .subject(of: hash))
     guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
       let team = TeamID(team), keys.hash(of: Account(team: team, subject: subject)) == hash
@@ -29,10 +28,7 @@ extension StoreKeys {
   ) throws(AccountStoreError) -> (cipher: AES256GCM, row: SealedAccount) {
     let (cipher, wrapped) = try makeDataKey(of: hash)
     let subject = try cipher.seal(Array(account.subject.text.utf8), for: .subject(of: hash))
-    return (
-      cipher,
-      SealedAccount(
-        hash: hash, team: account.team.text, subject: subject, dataKey: wrapped, masterKeyID: master.id)
-    )
+    let key = AccountFacts.WrappedKey(bytes: wrapped, masterKeyID: master.id)
+    return (cipher, SealedAccount(hash: hash, team: account.team.text, subject: subject, key: key))
   }
 }

@@ -22,7 +22,6 @@ struct SealedPlace {
 
   // Under the master key.
   static let hashKey = SealedPlace("siwa hash key")
-  static let announcementKey = SealedPlace("siwa announcement key")
   static func dataKey(of account: AccountHash) -> SealedPlace { SealedPlace("siwa data key", account.bytes) }
 
   // Under the account's data key.
@@ -30,11 +29,5 @@ struct SealedPlace {
   static func address(of account: AccountHash) -> SealedPlace { SealedPlace("siwa address", account.bytes) }
   static func token(of account: AccountHash, _ kind: NewToken.Kind, _ client: ClientID) -> SealedPlace {
     SealedPlace("siwa token", account.bytes, Array(kind.rawValue.utf8), Array(client.text.utf8))
-  }
-
-  // Under the announcement key.
-  static func announcements(_ number: Int64, of consumer: ConsumerName, _ partition: Int32) -> SealedPlace {
-    SealedPlace(
-      "siwa announcement", Array("\(number)".utf8), Array(consumer.text.utf8), Array("\(partition)".utf8))
   }
 }

@@ -38,15 +38,25 @@ struct SealedRelay {
   }
 }
 
-extension RelayKnowledge {
-  /// What a state, the last sign-in and the last erasure come to.
-  init(_ state: RelayState?, signedInAt: Timestamp?, erasedAt: Timestamp?) {
-    if let state {
-      self = .known(state)
-    } else if let erasedAt, signedInAt.map({ $0 <= erasedAt }) ?? true {
-      self = .erased(since: erasedAt)
-    } else {
-      self = .unknown
+/// What a database has of mail to an account, and of the account.
+struct RelayFacts {
+  /// The state, where one is known.
+  let relay: SealedRelay?
+  /// The account.
+  let account: AccountFacts
+
+  /// What that comes to.
+  func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> RelayKnowledge {
+    if let relay {
+      return .known(
+        try relay.opened(of: hash) { () throws(AccountStoreError) in
+          guard let key = account.key else { return nil }
+          return try keys.dataKey(of: hash, key)
+        })
     }
+    if let erasedAt = account.erasure?.at, account.signedInAt.map({ $0 <= erasedAt }) ?? true {
+      return .erased(since: erasedAt)
+    }
+    return .unknown
   }
 }

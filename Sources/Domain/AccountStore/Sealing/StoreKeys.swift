@@ -7,34 +7,25 @@ struct StoreKeys: Sendable {
   struct Wrapped: Sendable {
     let masterKeyID: String
     let hashKey: [UInt8]
-    let announcementKey: [UInt8]
 
     /// The same keys, wrapped with `master`.
     func rewrapped(with master: MasterKey) throws(AccountStoreError) -> Wrapped {
-      Wrapped(
-        masterKeyID: master.id, hashKey: try master.rewrap(hashKey, at: .hashKey, ofKey: masterKeyID),
-        announcementKey: try master.rewrap(announcementKey, at: .announcementKey, ofKey: masterKeyID))
+      Wrapped(masterKeyID: master.id, hashKey: try master.rewrap(hashKey, at: .hashKey, ofKey: masterKeyID))
     }
   }
 
   let master: MasterKey
-  /// What waits to be said on Kafka: it belongs to no data key, because an erasure is announced too.
-  let announcements: AES256GCM
   private let hashing: HMAC
 
   /// Keys for a new store, wrapped.
   static func make(for master: MasterKey) throws(AccountStoreError) -> Wrapped {
-    Wrapped(
-      masterKeyID: master.id, hashKey: try master.wrap(newKey(), for: .hashKey),
-      announcementKey: try master.wrap(newKey(), for: .announcementKey))
+    Wrapped(masterKeyID: master.id, hashKey: try master.wrap(newKey(), for: .hashKey))
   }
 
   /// Unwraps the keys of a store.
   init(_ wrapped: Wrapped, with master: MasterKey) throws(AccountStoreError) {
     self.master = master
     hashing = HMAC(key: try master.unwrap(wrapped.hashKey, from: .hashKey, ofKey: wrapped.masterKeyID))
-    announcements = try AES256GCM(
-      unwrapped: master.unwrap(wrapped.announcementKey, from: .announcementKey, ofKey: wrapped.masterKeyID))
   }
 
   /// The hash that stands for the account.
@@ -50,11 +41,11 @@ struct StoreKeys: Sendable {
     return (try AES256GCM(unwrapped: key), try master.wrap(key, for: .dataKey(of: account)))
   }
 
-  /// The data key of an account, which was wrapped with the master key of that id.
+  /// The data key of an account.
   func dataKey(
-    of account: AccountHash, _ wrapped: [UInt8], masterKeyID: String
+    of account: AccountHash, _ wrapped: AccountFacts.WrappedKey
   ) throws(AccountStoreError) -> AES256GCM {
-    try AES256GCM(unwrapped: master.unwrap(wrapped, from: .dataKey(of: account), ofKey: masterKeyID))
+    try AES256GCM(unwrapped: master.unwrap(wrapped.bytes, from: .dataKey(of: account), ofKey: wrapped.masterKeyID))
   }
 
   private static func newKey() throws(AccountStoreError) -> [UInt8] {

@@ -1,15 +1,11 @@
 import SQLite
 
-/// SQLite alone, with rows as large in tables of the same shape: an account, a state, a fence, a row of the ledger, two
-/// announcements and the removal of those before.
+/// SQLite alone, with rows as large in tables of the same shape: an account, a state, a fence, a row of the ledger.
 final class Bare: @unchecked Sendable {
   // Used by one thread at a time: whoever measures waits for each batch.
   private let database: Database
   private let statements: [Statement]
   private let ledger: Statement
-  private let announcement: Statement
-  private let removal: Statement
-  private var waiting: [Int64] = []
 
   init(_ path: String) throws {
     database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(20))
@@ -20,25 +16,19 @@ final class Bare: @unchecked Sendable {
       CREATE TABLE relay (hash BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE fence (hash BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE ledger (id TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
-      CREATE TABLE announcement (number INTEGER PRIMARY KEY, value BLOB NOT NULL) STRICT;
       """)
     statements = [
       try database.prepare("INSERT INTO account VALUES (?, ?) ON CONFLICT DO NOTHING"),
       try database.prepare("INSERT INTO relay VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"),
       try database.prepare("INSERT INTO fence VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"),
     ]
-    announcement = try database.prepare("INSERT INTO announcement VALUES (?, ?)")
-    removal = try database.prepare("DELETE FROM announcement WHERE number = ?")
     ledger = try database.prepare("INSERT INTO ledger VALUES (?, ?)")
   }
 
   private let sizes = [170, 110, 25]
 
   func insert(_ numbers: Range<Int>, of accounts: Int) throws {
-    let forgotten = waiting
-    waiting = numbers.flatMap { [Int64($0) * 2, Int64($0) * 2 + 1] }
     try database.transaction { () throws(SQLiteError) in
-      for number in forgotten { try removal.run(number) }
       for number in numbers {
         let id = mixed(UInt64(number))
         let hash = scattered(id % UInt64(accounts))
@@ -47,7 +37,6 @@ final class Bare: @unchecked Sendable {
         }
         try ledger.run("email-relay \(mixed(id))\(id)", [UInt8](repeating: 0, count: 90))
       }
-      for number in waiting { try announcement.run(number, [UInt8](repeating: 0, count: 450)) }
     }
   }
 
@@ -58,12 +47,12 @@ final class Bare: @unchecked Sendable {
       return (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
     }
   }
+}
 
-  /// Each number becomes another one.
-  private func mixed(_ number: UInt64) -> UInt64 {
-    var number = number &+ 0x9e37_79b9_7f4a_7c15
-    number = (number ^ (number >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    number = (number ^ (number >> 27)) &* 0x94d0_49bb_1331_11eb
-    return number ^ (number >> 31)
-  }
+/// Each number becomes another one.
+func mixed(_ number: UInt64) -> UInt64 {
+  var number = number &+ 0x9e37_79b9_7f4a_7c15
+  number = (number ^ (number >> 30)) &* 0xbf58_476d_1ce4_e5b9
+  number = (number ^ (number >> 27)) &* 0x94d0_49bb_1331_11eb
+  return number ^ (number >> 31)
 }

@@ -5,7 +5,7 @@ import Glibc
 import SQLite
 
 /// What a settlement costs in the account store: e-mail events of many accounts, as `siwa-email-relay` settles them, with
-/// judgement, sealed address, ledger, fence and announcement. Beside it, in the same run, what SQLite alone takes to put
+/// judgement, sealed address, ledger, fence and the marks of twelve partitions. Beside it, in the same run, what SQLite alone takes to put
 /// as many rows of those sizes into tables of that shape, in transactions as large.
 ///
 ///     account-store DIRECTORY COUNT ACCOUNTS BATCH [DATABASE | bare]

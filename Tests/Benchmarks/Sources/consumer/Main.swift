@@ -49,11 +49,12 @@ struct ConsumerBenchmark {
       try await measure(
         "stored    ", records, store,
         .local("two", outcomes: ["done"], interest: interest) { delivery in
-          Decision("done", changes: state(delivery.event), announcements: [])
+          Decision("done", changes: state(delivery.event))
         })
-      let announcing = EventConsumer.local("three", outcomes: ["done"], interest: interest) { delivery in
-        Decision("done", changes: state(delivery.event), announcements: said(delivery.event))
+      var announcing = EventConsumer.local("three", outcomes: ["done"], interest: interest) { delivery in
+        Decision("done", changes: state(delivery.event))
       }
+      announcing.announce = { event, _, _ in said(event) }
       try await measure("announced ", records, store, announcing)
       let asking = EventConsumer("four", outcomes: ["done"], interest: interest) { _ in
         await Loop.nextTurn()

@@ -104,20 +104,18 @@ extension ConsumerTrial {
       }
       let references = interesting.map { event in
         EventReference(
-          id: event.id, account: event.account, occurredAt: event.occurredAt,
-          origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
+          id: event.id, account: event.account, hash: stage.store.hash(of: event.account),
+          occurredAt: event.occurredAt, origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
           weight: EventWeight(severity: 0, tie: 0), yieldsTo: [])
       }
       var settled = 0
       for start in stride(from: 0, to: references.count, by: 500) {
         let part = Array(references[start..<min(start + 500, references.count)])
-        settled += try await stage.store.standings(of: part, for: consumer).count { $0 == .settled }
+        settled += try await stage.store.standings(of: part, for: consumer).count {
+          if case .settled = $0 { true } else { false }
+        }
       }
       #expect(settled == references.count, "the ledger of \(consumer), \(seed)")
-      for queue in Int32(-6)..<6 {
-        let unsaid = try await stage.store.announcements(of: consumer, partition: queue, limit: 1)
-        #expect(unsaid.isEmpty, "\(consumer) has not said everything, \(seed)")
-      }
     }
     for (person, model) in models {
       let known = try await stage.store.relayStates(of: [try ConsumerStage.account(person)]).first

@@ -206,7 +206,7 @@ struct AccountLane<Newcomer: Equatable> {
 
   /// The oldest one is gone, or cannot be read and stays for ever.
   mutating func removeFirst() {
-    held.removeFirst()
+    _ = held.popFirst()
     failures = 0
     head = held.isEmpty ? .empty : .ready
   }
@@ -221,27 +221,3 @@ struct AccountLane<Newcomer: Equatable> {
 }
 
 extension AccountLane.Head: Sendable where Newcomer: Sendable {}
-
-/// A queue: first in, first out, in constant time on average.
-struct FIFO<Element> {
-  private var elements: [Element] = []
-  private var start = 0
-
-  var isEmpty: Bool { start == elements.count }
-  var first: Element? { isEmpty ? nil : elements[start] }
-
-  mutating func append(_ element: Element) { elements.append(element) }
-
-  mutating func removeFirst() {
-    guard !isEmpty else { return }
-    start += 1
-    if start * 2 < elements.count || start < 64 && !isEmpty { return }
-    elements.removeFirst(start)
-    start = 0
-  }
-
-  mutating func popFirst() -> Element? {
-    defer { removeFirst() }
-    return first
-  }
-}

@@ -124,7 +124,7 @@ package final class EventPublisher {
     pending += 1
     // A log that is being closed takes nothing more, and says nothing about the log.
     if isClosing { return finish(submission, .failure(.closing)) }
-    while let first = patient.first, first.report != nil { patient.removeFirst() }
+    while let first = patient.first, first.report != nil { _ = patient.popFirst() }
     patient.append(submission)
     if alarm.due == .distantFuture { alarm.set(submission.sent + patience) }
     log.append(submission.record) { [self] report in
@@ -243,14 +243,14 @@ package final class EventPublisher {
 
   private func passTime() {
     while let submission = patient.first, submission.sent + patience <= Loop.now {
-      patient.removeFirst()
+      _ = patient.popFirst()
       guard submission.report == nil else { continue }
       suspect("no acknowledgement within \(patience)")
       overdue.append(submission)
       perform(lanes.step(submission.lane) { $0.runOutOfPatience(with: submission) }, in: submission.lane)
     }
     while let submission = overdue.first, submission.sent + deadline <= Loop.now {
-      overdue.removeFirst()
+      _ = overdue.popFirst()
       perform(lanes.step(submission.lane) { $0.runOutOfTime(for: submission) }, in: submission.lane)
     }
     let next = [patient.first.map { $0.sent + patience }, overdue.first.map { $0.sent + deadline }]

@@ -1,29 +1,52 @@
 import AccountEvents
 
-/// What the store knows that bears on an event, for one consumer: all that a judgement needs, whatever the database.
+/// What a database knows that bears on an event, for one consumer: all that a judgement needs.
 struct EventFacts {
-  /// The ledger has the event.
-  var isSettled: Bool
+  /// What the ledger has of the event; nil where it is not settled.
+  var entry: LedgerEntry?
   /// An event of at least its severity was applied that happened later, or at the same time with at least its tie.
   var isOutweighed: Bool
-  /// The last sign-in that is known, be it from before an erasure.
-  var signedInAt: Timestamp?
-  /// What the account's erasures have left; nil where it never was erased.
-  var erasure: ErasureFence?
-  /// How many attempts have failed.
-  var attempts: Int
+  /// The attempts that have failed.
+  var attempts: FailedAttempts
+  /// Its account.
+  var account: AccountFacts
 
   /// The one judgement, in the one order.
   func standing(of event: EventReference) -> EventStanding {
-    if isSettled { return .settled }
+    if let entry { return .settled(entry) }
     if isOutweighed { return .superseded(.newerEvent) }
+    let signedInAt = account.lastSignIn
     if event.yieldsTo.contains(.signIn), let signedInAt, signedInAt > event.occurredAt {
       return .superseded(.newerSignIn)
     }
-    if event.yieldsTo.contains(.erasure), let erasure {
+    if event.yieldsTo.contains(.erasure), let erasure = account.erasure {
       guard let end = erasure.end(signedInAt: signedInAt), end < event.occurredAt else { return .superseded(.erased) }
     }
-    return .open(attempts: attempts)
+    return .open(attempts)
+  }
+}
+
+/// What a database knows of an account, beside its tokens and its mail.
+struct AccountFacts {
+  /// A data key, as it is kept.
+  struct WrappedKey {
+    let bytes: [UInt8]
+    let masterKeyID: String
+  }
+
+  /// Its data key; nil where nothing is kept of the account.
+  var key: WrappedKey?
+  /// Its last sign-in, as its row has it.
+  var signedInAt: Timestamp?
+  /// What its erasures have left; nil where it never was erased.
+  var erasure: ErasureFence?
+  /// Its last sign-in, as its last erasure has noted it.
+  var erasureSignedInAt: Timestamp?
+
+  /// The last sign-in that is known, be it from before an erasure.
+  var lastSignIn: Timestamp? {
+    guard let signedInAt, let erasureSignedInAt else { return signedInAt ?? erasureSignedInAt }
+    return max(signedInAt, erasureSignedInAt)
   }
 }
 

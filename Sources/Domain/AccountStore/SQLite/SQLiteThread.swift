@@ -1,0 +1,50 @@
+import EventLoop
+import Synchronization
+
+/// A thread, and a connection to the store's file that is used on it.
+final class SQLiteThread<Connection>: Sendable {
+  private let thread: BlockingThread
+  private let connection = Mutex<Connection?>(nil)
+
+  /// A thread without a connection yet.
+  init(named name: String) { thread = BlockingThread(named: name) }
+
+  /// Makes the connection, and returns what `body` takes from it.
+  func open<Value: Sendable>(
+    _ make: @escaping @Sendable () throws(AccountStoreError) -> sending Connection,
+    _ body: @escaping @Sendable (Connection) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    let result = await thread.run { [self] in
+      Result { () throws(AccountStoreError) in
+        try connection.withLock { connection throws(AccountStoreError) in
+          let made = try make()
+          connection = made
+          return body(made)
+        }
+      }
+    }
+    return try result.get()
+  }
+
+  /// Runs `work` with the connection, unless it was closed.
+  func run<Value: Sendable>(
+    _ work: @escaping @Sendable (Connection) throws(AccountStoreError) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    let result = await thread.run { [self] in
+      connection.withLock { connection in
+        Result { () throws(AccountStoreError) in
+          guard let connection else { throw AccountStoreError(.closed, "it was closed") }
+          return try work(connection)
+        }
+      }
+    }
+    return try result.get()
+  }
+
+  /// Runs `work` on the caller's own thread while nothing is done with the connection. Nobody else ever waits for it: its
+  /// work is done by one thread.
+  func pause<Value: Sendable>(_ work: () -> Value) -> Value { connection.withLock { _ in work() } }
+
+  /// Closes the connection. The thread ends with this object.
+  func close() async { await thread.run { [self] in connection.withLock { $0 = nil } } }
+}
