@@ -61,7 +61,7 @@ import Testing
   }
 
   /// Whatever the program said before it was killed is there, and nothing by halves.
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(10)))
   func aKilledProcessLeavesWholeBatches() async throws {
     var random = SeededRandom()
     await (try await rig.open()).close()
@@ -106,7 +106,7 @@ import Testing
     await store.close()
   }
 
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(10)))
   func eachEventIsAppliedByOneOfManyProcesses() async throws {
     await (try await rig.open()).close()
     let words = ["compete", rig.files.path, "1600"]

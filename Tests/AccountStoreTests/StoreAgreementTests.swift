@@ -9,7 +9,7 @@ import Testing
   private nonisolated static let accounts = (1...3).map { Sample.account($0) }
   private nonisolated static let consumers = [Sample.relay, Sample.eraser, Sample.revoker]
 
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(10)))
   func bothDatabasesComeToTheSame() async throws {
     try #require(Implementation.all.count == 2)
     try await PreparedStore.with(Implementation.all[0]) { one, oneAdministration throws in

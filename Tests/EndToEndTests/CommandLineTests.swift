@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func theIngressTeachesWhoeverAsks() async throws {
     let (end, output, errors) = try await end(of: "siwa-ingress", ["--help"])
     #expect(end == .exit(0) && errors == "")
@@ -23,13 +23,13 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)), arguments: [["--nonsense"], ["word"], ["--config"], ["--set", "nonsense"]])
+  @Test(.timeLimit(.minutes(10)), arguments: [["--nonsense"], ["word"], ["--config"], ["--set", "nonsense"]])
   func theIngressIsNotStartedWrongly(words: [String]) async throws {
     let (end, output, errors) = try await end(of: "siwa-ingress", words)
     #expect(end == .exit(2) && output == "" && !errors.isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func allFaultsOfAConfigurationAreToldAtOnce() async throws {
     let files = TemporaryDirectory()
     let file = files.write(
@@ -57,7 +57,7 @@ import Testing
 
   /// What shows only when the parts are made.
   @Test(
-    .timeLimit(.minutes(3)),
+    .timeLimit(.minutes(10)),
     arguments: [
       (["SIWA_KAFKA_ACKS": "1"], "SIWA_KAFKA_ACKS: cannot be set to anything but -1: acknowledged means"),
       (
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func aTakenPortIsNamed() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
       let taken = try ListeningSocket(.loopback(port: 0))

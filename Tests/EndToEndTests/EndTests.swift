@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func whatWasAcceptedIsAnsweredFirst() async throws {
     try await withOneInFlight { ingress, cluster, answer in
       ingress.program.signal(SIGTERM)
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)), arguments: [SIGTERM, SIGINT])
+  @Test(.timeLimit(.minutes(10)), arguments: [SIGTERM, SIGINT])
   func aSecondSignalEndsItAtOnce(second: Int32) async throws {
     try await withOneInFlight { ingress, _, answer in
       ingress.program.signal(SIGTERM)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func patienceIsLimited() async throws {
     try await withOneInFlight(drainDeadline: "100ms") { ingress, _, answer in
       let end = try await ingress.end()
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// SIGHUP does not end it, as it would end other programs: it looks at the certificate.
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func aHangupLooksAtTheCertificate() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
       try await stage.ingress { ingress in
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func endsBeforeItIsReady() async throws {
     // Nobody listens there.
     try await Stage.run(brokers: "127.0.0.1:9") { stage in

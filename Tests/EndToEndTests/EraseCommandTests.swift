@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `siwa erase`, as an operator uses it.
-@Loop @Suite(.timeLimit(.minutes(3))) struct EraseCommandTests {
+@Loop @Suite(.timeLimit(.minutes(10))) struct EraseCommandTests {
   private let files = TemporaryDirectory()
 
   private func run(

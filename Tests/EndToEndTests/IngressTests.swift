@@ -9,7 +9,7 @@ import Testing
 
 /// The program `siwa-ingress` as it is installed, with deploy/siwa.yaml.
 @Loop @Suite(.serialized) struct IngressTests {
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func whatAppleSendsStandsOnKafka() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -36,7 +36,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func oneAddressServesManyTeamsAndApps() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     let others = (1...20).map { "org.example.other\($0)" }
@@ -65,7 +65,7 @@ import Testing
 
   /// More silent peers than it may have descriptors, from the moment at which it listens: they make room for Apple, and
   /// operators are served beside them.
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func aFloodOfSilentPeersLeavesDescriptorsToEverybodyElse() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -85,7 +85,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func severalProcessesServeOneAddress() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -112,7 +112,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func whatComesWithoutKafkaWaitsForIt() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)), RealBroker.isThere)
+  @Test(.timeLimit(.minutes(10)), RealBroker.isThere)
   func aFrozenKafkaHoldsNobodyUp() async throws {
     let broker = try await RealBroker.withTopics(RealBroker())
     try await Stage.run(brokers: broker.bootstrapServers) { stage in
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func aRestartWithoutAppleStillVerifies() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -182,7 +182,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func tellsOperatorsWhatItDoes() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in

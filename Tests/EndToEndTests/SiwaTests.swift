@@ -49,20 +49,20 @@ import Testing
     #expect(lines.last == "no customer is left in the shop, no token, and no mail state.")
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func whatFollowsFromEachTypeIsDoneInOneProcess() async throws {
     let folder = TemporaryDirectory()
     expectOneOfEach(try await finish(["dev", "--once"], ["TMPDIR": folder.path]))
     #expect(unsafe rmdir(folder.path) == 0, "something was left behind")
   }
 
-  @Test(.timeLimit(.minutes(3)), RealBroker.isThere)
+  @Test(.timeLimit(.minutes(10)), RealBroker.isThere)
   func whatFollowsFromEachTypeIsDoneOverARealKafka() async throws {
     let broker = try await RealBroker.withTopics()
     expectOneOfEach(try await finish(["dev", "--once", "--kafka", broker.bootstrapServers]))
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func whatIsToldToRunRuns() async throws {
     let folder = TemporaryDirectory()
     try await RunningProgram.run("siwa", ["dev", "--every", "1h"], ["TMPDIR": folder.path]) { dev in
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func theSimulatorServesAnIngressOfItsOwn() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -125,7 +125,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func checksTheConfigurationOfTheOthers() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
       let good = try await finish(["config", "check", "--program", "siwa-ingress"], stage.environment)
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func teachesWhoeverAsks() async throws {
     let overview = try await finish(["--help"])
     #expect(overview.end == .exit(0) && overview.errors == "")
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test(
-    .timeLimit(.minutes(3)),
+    .timeLimit(.minutes(10)),
     arguments: [
       ([], "which command?"), (["config"], "which command?"), (["nonsense"], "unknown command"),
       (["notfy"], "did you mean notify?"), (["dev", "--nonsense"], "unknown option"),

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func makesKeepsAndCopiesAStore() async throws {
     let key = try await siwa("create-key", files.path + "/master-key")
     #expect(key.end == .exit(0) && key.errors == "")
@@ -47,7 +47,7 @@ import Testing
     #expect(try await siwa("backup", files.path + "/copy.sqlite").end == .exit(1), "nothing is replaced")
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func replacesTheMasterKey() async throws {
     for name in ["master-key", "new-key"] {
       #expect(try await siwa("create-key", "\(files.path)/\(name)").end == .exit(0))
@@ -66,7 +66,7 @@ import Testing
     #expect(refused.end == .exit(2) && refused.errors.contains("SIWA_STORE_FORMER_MASTER_KEY: "), "\(refused)")
   }
 
-  @Test(.timeLimit(.minutes(3)))
+  @Test(.timeLimit(.minutes(10)))
   func refusesAnotherKeyAndAKeyThatOthersCanRead() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
     #expect(try await siwa("migrate").end == .exit(0))

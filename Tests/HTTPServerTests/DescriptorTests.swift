@@ -6,7 +6,7 @@ import Testing
 @testable import HTTPServer
 
 /// A process that has no descriptors left, each in one of its own.
-@Suite(.timeLimit(.minutes(5))) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(10))) struct DescriptorTests {
   private static let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
   /// From here on only `count` further descriptors can be had.

@@ -11,7 +11,7 @@ import Testing
   /// Nobody listens there.
   private nonisolated static let nowhere = "127.0.0.1:1"
 
-  @Test(.timeLimit(.minutes(5))) func answersWithinTheDeadlineWhileNoBrokerIsThere() async throws {
+  @Test(.timeLimit(.minutes(10))) func answersWithinTheDeadlineWhileNoBrokerIsThere() async throws {
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 1)
     let record = KafkaRecord(topic: "topic", key: nil, value: [1])
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func aReaderWithoutAGroupNeedsNoGroup() async throws {
+  @Test(.timeLimit(.minutes(10))) func aReaderWithoutAGroupNeedsNoGroup() async throws {
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 1)
     embedded.refuseGroups()
@@ -136,7 +136,7 @@ import Testing
     #expect(consequences == [.uncertain, .uncertain, .uncertain, .fatal, .fatal])
   }
 
-  @Test(.timeLimit(.minutes(5))) func waitsForRoomOnlyForItsPartOfTheDeadline() async throws {
+  @Test(.timeLimit(.minutes(10))) func waitsForRoomOnlyForItsPartOfTheDeadline() async throws {
     let configuration = try KafkaConfiguration(properties: [
       ("bootstrap.servers", Self.nowhere), ("queue.buffering.max.messages", "1"),
     ])
@@ -196,7 +196,7 @@ import Testing
 
 /// What a broker does that is killed, frozen or stricter than the producer knows.
 @Loop @Suite(RealBroker.isThere) struct RealBrokerFailureTests {
-  @Test(.timeLimit(.minutes(5))) func answersWithinTheDeadlineWhenTheBrokerIsKilled() async throws {
+  @Test(.timeLimit(.minutes(10))) func answersWithinTheDeadlineWhenTheBrokerIsKilled() async throws {
     let broker = try await RealBroker()
     let (producer, topic) = try await producer(on: broker)
     try await untilItSucceeds { _ = try await producer.send(KafkaRecord(topic: topic, key: nil, value: [0])) }
@@ -213,7 +213,7 @@ import Testing
     _ = await producer.close(within: .milliseconds(100))
   }
 
-  @Test(.timeLimit(.minutes(5))) func cannotKnowWhatAFrozenBrokerDid() async throws {
+  @Test(.timeLimit(.minutes(10))) func cannotKnowWhatAFrozenBrokerDid() async throws {
     let broker = try await RealBroker()
     let (producer, topic) = try await producer(on: broker)
     try await untilItSucceeds { _ = try await producer.send(KafkaRecord(topic: topic, key: [0], value: [0])) }
@@ -231,7 +231,7 @@ import Testing
     #expect(await producer.close(within: .seconds(120)) == 0)
   }
 
-  @Test(.timeLimit(.minutes(5))) func isToldThatTheTopicTakesNoSuchRecord() async throws {
+  @Test(.timeLimit(.minutes(10))) func isToldThatTheTopicTakesNoSuchRecord() async throws {
     let broker = try await RealBroker.shared()
     try await makeRealTopic(
       NewTopic("strict", partitions: 1, replicationFactor: nil, settings: ["max.message.bytes": "1000"]), on: broker)
@@ -244,7 +244,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5))) func makesATopicOnceAndNoneThatCannotBe() async throws {
+  @Test(.timeLimit(.minutes(10))) func makesATopicOnceAndNoneThatCannotBe() async throws {
     let broker = try await RealBroker.shared()
     let admin = try Admin(Cluster.real(broker).configuration(), log: { _ in })
     let topic = NewTopic("made-once", partitions: 2, replicationFactor: 1, settings: ["cleanup.policy": "compact"])

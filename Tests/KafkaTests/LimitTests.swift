@@ -5,7 +5,7 @@ import Testing
 @testable import Kafka
 
 /// Whoever asks is answered within the limit, also while no broker is there.
-@Loop @Suite(.timeLimit(.minutes(5))) struct LimitTests {
+@Loop @Suite(.timeLimit(.minutes(10))) struct LimitTests {
   private let cluster: EmbeddedCluster
   private let configuration: KafkaConfiguration
   private let partition = TopicPartition("topic", 0)

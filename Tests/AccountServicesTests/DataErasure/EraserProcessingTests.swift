@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Erasures from the record on the topic to the offset that is committed.
-@Loop @Suite(.timeLimit(.minutes(5))) struct EraserProcessingTests {
+@Loop @Suite(.timeLimit(.minutes(10))) struct EraserProcessingTests {
   @Test func aTargetThatRefusesForAnHourHoldsUpNobodyElseAndIsSeenAndTheErasureEndsComplete() async throws {
     var (rig, restarts) = (try await EraserRig(), 0)
     rig.shop.failure = ErasureFailure(.notNow, "status 503")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Tombstones on the topics of a real broker: librdkafka's own cluster knows no topic's settings.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(5))) struct TombstonesTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct TombstonesTests {
   private let order = ErasureOrder.sample
 
   /// Runs `body` with a target on a new topic of three partitions.

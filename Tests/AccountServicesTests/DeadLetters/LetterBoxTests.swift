@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// Letters on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(5))) struct LetterBoxTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct LetterBoxTests {
   private nonisolated static let patience = Duration.seconds(60)
   private nonisolated static let retried = LetterDecision(
     .retried, because: nil, by: "grace", at: ProcessorRig.now)

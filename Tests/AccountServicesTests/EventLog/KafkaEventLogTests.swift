@@ -8,7 +8,7 @@ import Testing
 @testable import Kafka
 
 @Loop @Suite struct KafkaEventLogTests {
-  @Test(.timeLimit(.minutes(3))) func aDeadProducerIsReplaced() async throws {
+  @Test(.timeLimit(.minutes(10))) func aDeadProducerIsReplaced() async throws {
     let cluster = try EmbeddedCluster(brokers: 1)
     for topic in [Topic.accountEvents, .quarantine] { try cluster.createTopic(topic.name, partitions: 1) }
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
@@ -46,7 +46,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(3))) func aRecordOfAnEventIsTheSameInEitherForm() async throws {
+  @Test(.timeLimit(.minutes(10))) func aRecordOfAnEventIsTheSameInEitherForm() async throws {
     let cluster = try EmbeddedCluster(brokers: 1)
     try cluster.createTopic(Topic.signingKeys.name, partitions: 1)
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])

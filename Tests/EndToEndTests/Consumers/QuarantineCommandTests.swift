@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// `siwa quarantine` beside a running ingress and a running consumer, on a real broker.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(5))) struct QuarantineCommandTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct QuarantineCommandTests {
   @Test func whatAWrongClockHasPutAsideIsReleasedAndHasItsEffectsOnce() async throws {
     try await run { stage, simulator in
       let people = ["dan", "eve", "ada"].map { Person(named: $0) }

@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func nobodyElseReadsIt() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func oneAtATimeHasIt() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -56,7 +56,7 @@ import Testing
     try await rig.open { #expect($0.depth == 2) }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aDirectoryThatOthersWriteToIsNotUsed() async throws {
     #expect(try await rig.refusal(rig.files.path + "/no/where")?.code == .unusableDirectory)
     #expect(try await rig.refusal(rig.files.write("file", ""))?.code == .unusableDirectory)
@@ -64,7 +64,7 @@ import Testing
     #expect(try await rig.refusal()?.code == .unusableDirectory)
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func somebodyElsesDatabaseIsLeftAlone() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     do {
@@ -76,7 +76,7 @@ import Testing
     #expect(setAside.isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aLaterVersionIsLeftAlone() async throws {
     try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
     do {
@@ -88,7 +88,7 @@ import Testing
     #expect(refusal?.detail == "spool.sqlite is of version 3, and this program knows 2 at most")
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func theFirstVersionIsTakenOver() async throws {
     try await rig.open { for number in 1...3 { _ = try await $0.insert(SpoolRig.record(number)) } }
     do {
@@ -105,7 +105,7 @@ import Testing
     #expect(try SpoolReport(lookingInto: rig.directory, listing: 0).records == 2)
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func damageIsSeenAtTheStartAndSetAside() async throws {
     try await rig.open { spool in
       for number in 1...50 { _ = try await spool.insert(SpoolRig.record(number, size: 3000)) }
@@ -132,7 +132,7 @@ import Testing
     try await rig.open { _ in #expect(rig.metric("siwa_spool_set_aside") == "0") }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func whatIsNoDatabaseIsSetAside() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     _ = rig.files.write("spool/spool.sqlite", String(repeating: "garbage", count: 1000))
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// The process was killed after it had moved the database, and before it had moved its log.
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aLogWithoutItsDatabaseFollowsIt() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     // The clock was wrong by years when one was set aside; another one never had a log.
@@ -167,7 +167,7 @@ import Testing
   }
 
   /// The process was killed before it had moved anything.
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func anEmptyPlaceForADamagedFileIsRemoved() async throws {
     try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
     #expect(unsafe mkdir("\(rig.directory)/damaged-2025-12-02T00-00-00.000Z.part", 0o700) == 0)
@@ -175,7 +175,7 @@ import Testing
     #expect(setAside.isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func nothingLingersOnceItIsEmpty() async throws {
     try await rig.open { spool in
       for number in 1...100 { _ = try await spool.insert(SpoolRig.record(number, of: "lingering", size: 10_000)) }

@@ -18,7 +18,7 @@ import Testing
     }.get()
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aFullDiskRefusesRecordsAndLetsThemGo() async throws {
     try await rig.open { spool in
       try await execute("PRAGMA max_page_count = 12", on: spool)
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// On a disk of its own, which the system makes for a moment where it lets us.
-  @Test(.timeLimit(.minutes(3)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
+  @Test(.timeLimit(.minutes(10)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
   func aFullDiskCanBeDrained() async throws {
     let writer = RunningProgram.path(of: "durable-writer")
     let outcome = try await RunningProgram.finish(
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// Where the reserve is there, opening takes from it; where not, the spool waits for room, and says what it holds.
-  @Test(.timeLimit(.minutes(3)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
+  @Test(.timeLimit(.minutes(10)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
   func aFullDiskIsNoReasonNotToStart() async throws {
     let writer = RunningProgram.path(of: "durable-writer")
     let outcome = try await RunningProgram.finish(
@@ -83,7 +83,7 @@ import Testing
 
   /// The disk has no room for another file, is full with a damaged file on it, or with one that nobody can read.
   @Test(
-    .timeLimit(.minutes(3)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() },
+    .timeLimit(.minutes(10)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() },
     arguments: [
       (
         "nameless",
@@ -112,7 +112,7 @@ import Testing
     #expect(outcome.errors.contains("the spool's file cannot be opened") == (fault == "later"), "\(outcome)")
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func nobodyWaitsForWhatWasSetAsideLater() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aDiskThatRefusesTakesOverNothingUntilItTakesRecordsAgain() async throws {
     try await rig.open { spool in
       let log = MemoryLog()
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aSpoolThatCannotBeReadIsSaidOnce() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -189,7 +189,7 @@ import Testing
     return try await RunningProgram.finish(path: "/usr/bin/unshare", words).end == .exit(0)
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aRemovalIsTriedUntilTheDiskTakesIt() async throws {
     try await rig.open { spool in
       let sequence = try await spool.insert(SpoolRig.record(1))
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aRemovalThatAlwaysFailsHindersNothingElse() async throws {
     try await rig.open { spool in
       for number in 1...30 { _ = try await spool.insert(SpoolRig.record(number)) }
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func aRemovalThatTheDiskRefusesDoesNotHinderTheEnd() async throws {
     try await rig.open { spool in
       let sequence = try await spool.insert(SpoolRig.record(1))
@@ -243,7 +243,7 @@ import Testing
   }
 
   /// The program says what was promised; twenty times it is killed in the middle of it.
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(10)))
   func whatWasPromisedSurvivesTheProcess() async throws {
     var random = SeededRandom()
     var (inserted, removing, removed): (Set<Int>, Set<Int>, Set<Int>) = ([], [], [])
@@ -282,7 +282,7 @@ import Testing
   }
 
   /// While many at a time are taken out, and the rows of those before are deleted, the program is killed again and again.
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(10)))
   func whatWasTakenOutStaysOutWhateverIsKilled() async throws {
     var random = SeededRandom()
     var held = Set(0..<12_000)

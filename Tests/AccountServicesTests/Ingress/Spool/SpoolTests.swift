@@ -8,7 +8,7 @@ import Testing
 @Loop @Suite(.serialized) struct SpoolTests {
   private let rig = SpoolRig()
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func givesBackWhatItWasGivenInItsOrder() async throws {
     try await rig.open { spool in
       #expect(spool.depth == 0 && spool.bytes == 0 && spool.oldest == nil)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func refusesWhatItHasNoRoomFor() async throws {
     let size = try await rig.open { spool in
       await spool.remove(try await spool.insert(SpoolRig.record(0)))
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func isTheSameAfterItWasOpenedAgain() async throws {
     let (sequences, bytes) = try await rig.open { spool in
       var sequences: [Int64] = []
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func writesTogetherWhatComesTogether() async throws {
     try await rig.open { spool in
       let outcomes = await inserted(1...200, into: spool)
@@ -93,7 +93,7 @@ import Testing
   }
 
   /// So many that the rows of what is gone are deleted meanwhile, whose neighbours are there or not.
-  @Test(.timeLimit(.minutes(2)), arguments: [2, 3, 50])
+  @Test(.timeLimit(.minutes(10)), arguments: [2, 3, 50])
   func whatIsTakenOutIsNoLongerThereWhereverItWas(oneOf: Int) async throws {
     var random = SeededRandom()
     let numbers = 1...5000
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func tellsWhoseRecordsItHolds() async throws {
     try await rig.open { spool in
       for (number, person) in ["ada", "bob", nil, "ada", nil].enumerated() {
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func saysHowMuchItHolds() async throws {
     try await rig.open { spool in
       _ = await inserted(1...3, into: spool)
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(10)))
   func whatIsClosedTakesNothing() async throws {
     let spool = try await rig.open { spool in
       // What was asked for before is done.
