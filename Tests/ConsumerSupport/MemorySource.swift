@@ -123,10 +123,13 @@ package final class MemorySource: EventSource {
   package func release(
     committing offsets: [TopicPartition: CommittedOffset], within limit: Duration
   ) async throws(KafkaError) {
+    // As the real one: they go, whatever becomes of the commit.
+    defer {
+      for partition in leaving { positions[partition] = nil }
+      leaving = []
+      wake()
+    }
     try await commit(offsets, within: limit)
-    for partition in leaving { positions[partition] = nil }
-    leaving = []
-    wake()
   }
 
   package func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {
@@ -138,6 +141,9 @@ package final class MemorySource: EventSource {
     placeAfterSeek = nil
     wake()
   }
+
+  /// Where it is.
+  package func position(of partition: TopicPartition) -> Int64? { positions[partition] }
 
   /// Brings records a second time.
   package func bringAgain(_ partition: TopicPartition, from offset: Int64) {

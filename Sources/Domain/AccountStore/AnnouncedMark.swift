@@ -33,8 +33,9 @@ package struct AnnouncedMark: Sendable, Hashable {
   package let claim: Int64
   /// The offset behind the last record of which all is announced, without a gap.
   package var offset: Int64
-  /// Which records above that are over, too: of one that waits for days the others are not announced again after each
-  /// restart. In the processor's own words; the store keeps it with the offset and does not look at it. Empty: none.
+  /// When it was raised last, and which records above the offset are over, too: of one that waits for days the others are
+  /// not announced again after each restart. In the processor's own words; the store keeps it with the offset and does not
+  /// look at it. Empty: it never was, or the partition began anew since.
   package var beyond: String
 
   /// A mark from its parts.

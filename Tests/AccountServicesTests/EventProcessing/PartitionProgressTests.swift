@@ -1,5 +1,7 @@
+import AccountEvents
 import AccountServices
 import AccountStore
+import ConsumerSupport
 import TestSupport
 import Testing
 
@@ -55,16 +57,21 @@ import Testing
       #expect(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }, "SEED=\(random.seed)")
       #expect(progress.doneBeyond(limit: 2) == Array(ranges.prefix(2)), "SEED=\(random.seed)")
       // What the store keeps of it says the same.
-      let words = AnnouncedRecords.words(ranges, from: head)
-      let announced = AnnouncedRecords(mark(head, words))
-      #expect((0..<end + 3).filter { announced.contains($0) } == (0..<end).filter { !open.contains($0) })
+      let time = Timestamp.sample(1_800_000_000_000)
+      let announced = AnnouncedRecords(mark(head, AnnouncedRecords.words(ranges, from: head, until: time)))
+      #expect(
+        (0..<end + 3).filter { announced.contains($0, settledAt: time) } == (0..<end).filter { !open.contains($0) })
+      #expect(!(0..<end).contains { announced.contains($0, settledAt: time + .milliseconds(1)) }, "settled since")
     }
   }
 
   @Test(arguments: ["7", "1-", "3-1", "1-2 x", "-3-4", "0-9223372036854775807", "1-2,4-5"])
   func wordsThatNobodyKnowsSayNothing(_ words: String) {
-    let announced = AnnouncedRecords(mark(3, words))
-    #expect((0..<20).filter { announced.contains($0) } == [0, 1, 2])
+    let time = Timestamp.sample(5)
+    let announced = AnnouncedRecords(mark(3, "@5 \(words)"))
+    #expect((0..<20).filter { announced.contains($0, settledAt: time) } == [0, 1, 2])
+    let timeless = AnnouncedRecords(mark(3, words))
+    #expect(!(0..<20).contains { timeless.contains($0, settledAt: time) })
   }
 
   private func mark(_ offset: Int64, _ words: String) -> AnnouncedMark {

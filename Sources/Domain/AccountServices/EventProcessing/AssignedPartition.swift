@@ -52,7 +52,7 @@ final class AssignedPartition {
   /// What was announced when it was claimed.
   var announced: AnnouncedRecords?
   /// What was announced of it before it began anew, and when that was seen: of what it has still, nothing is again.
-  var before: (announced: AnnouncedRecords, until: Timestamp)?
+  var before: AnnouncedRecords?
   /// First records of their lanes that wait for it to be claimed.
   var unclaimed: [InFlightRecord] = []
   /// What was said of it since the store last said that it is ours, where the last record of a key counts.
@@ -76,12 +76,24 @@ final class AssignedPartition {
   var isGone: Bool { life == .gone || life == .replaced }
 
   /// The mark as it could be raised now; nil where the store has it so, and nothing was said that it could confirm.
-  var newMark: AnnouncedMark? {
+  func newMark(at time: Timestamp) -> AnnouncedMark? {
     guard var mark else { return nil }
     guard let offset = progress.offset, offset >= mark.offset else { return said.isEmpty ? nil : mark }
-    mark.beyond = AnnouncedRecords.words(progress.doneBeyond(limit: AnnouncedRecords.mostRanges), from: offset)
-    mark.offset = offset
-    return mark == self.mark && said.isEmpty ? nil : mark
+    let ranges = Array(doneBeyond.prefix(AnnouncedRecords.mostRanges))
+    let known = AnnouncedRecords(mark)
+    // Another member's clock may be ahead of ours.
+    let until = max(time, known.until ?? time)
+    if offset == mark.offset, known.until != nil, ranges == known.beyond { return said.isEmpty ? nil : mark }
+    (mark.offset, mark.beyond) = (offset, AnnouncedRecords.words(ranges, from: offset, until: until))
+    return mark
+  }
+
+  /// What is done behind the first record that is not, with what a former process has done there and has not come again.
+  private var doneBeyond: [Range<Int64>] {
+    let done = progress.doneBeyond(limit: AnnouncedRecords.mostRanges)
+    let end = progress.end ?? 0
+    return done
+      + (announced?.beyond ?? []).filter { $0.upperBound > end }.map { max($0.lowerBound, end)..<$0.upperBound }
   }
 
   /// The store has raised the mark, at a moment at which so much was said.
@@ -108,7 +120,6 @@ final class AssignedPartition {
 
   /// Whether all that follows from a record of it was announced, by what the ledger says of the event.
   func wasAnnounced(_ offset: Int64, _ entry: LedgerEntry) -> Bool {
-    if announced?.contains(offset) == true { return true }
-    return before.map { entry.at < $0.until && $0.announced.contains(offset) } ?? false
+    [announced, before].contains { $0?.contains(offset, settledAt: entry.at) ?? false }
   }
 }

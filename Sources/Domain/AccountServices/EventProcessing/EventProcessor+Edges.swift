@@ -98,9 +98,10 @@ extension EventProcessor {
     if leftPaused.contains(place) { resumeWhatWasLeftPaused([place]) }
     guard let new = partitions[place] else { return nil }
     (new.continuity, new.timesMovedBack) = (old.continuity, 1)
-    new.before = (AnnouncedRecords(old.progress), now())
+    new.before = AnnouncedRecords(old.progress, until: now())
     if !new.isLeaving { new.life = .movingBack(to: nil) }
     dropWhatWaits()
+    replaced.append(old)
     wake()
     return new
   }

@@ -31,13 +31,11 @@ extension EventProcessor {
   func compose(_ batch: [InFlightRecord]) async {
     guard let compacted = consumer.compacted else { return }
     let asked = batch.flatMap { $0.outbound?.announcements ?? [] }.filter { $0.topic == compacted.topic }
-    guard
-      let truths = await persistently({ () throws(AccountStoreError) in try await compacted.restate(asked) })
-    else { return }
-    var rest = truths[...]
+    var rest = await truths(of: asked[...], compacted)[...]
+    if isOver { return }
     for record in batch {
-      let announcements = (record.outbound?.announcements ?? []).map { announcement in
-        announcement.topic == compacted.topic ? rest.popFirst() ?? announcement : announcement
+      let announcements = (record.outbound?.announcements ?? []).compactMap { announcement in
+        announcement.topic == compacted.topic ? rest.removeFirst() : announcement
       }
       record.outbound = Outbound(announcements)
       send(record)
@@ -50,9 +48,8 @@ extension EventProcessor {
   private func isOurs(_ partition: AssignedPartition) -> Bool {
     switch partition.life {
     case .gone: false
-    // Nobody reads those records again.
-    case .replaced: partitions[partition.place] != nil
-    case .movingBack, .claiming, .owned, .leaving: true
+    // Nobody reads those records of a replaced one again.
+    case .movingBack, .claiming, .owned, .leaving, .replaced: true
     }
   }
 
@@ -133,9 +130,7 @@ extension EventProcessor {
     var keys: Set<RecordKey> = []
     var open = Array(batch.reversed().filter { keys.insert(RecordKey(bytes: $0.key)).inserted }.reversed())
     while !open.isEmpty {
-      let asked = open
-      let truths = await persistently { () throws(AccountStoreError) in try await compacted.restate(asked) }
-      open = truths?.filter { said[RecordKey(bytes: $0.key)] != $0 } ?? []
+      open = await truths(of: open[...], compacted).compactMap(\.self).filter { said[RecordKey(bytes: $0.key)] != $0 }
       guard await isSaid(open) else { break }
       for truth in open {
         said[RecordKey(bytes: truth.key)] = truth
@@ -143,6 +138,32 @@ extension EventProcessor {
       }
     }
     wake()
+  }
+
+  /// What is true now of each, in their order; nil of what nobody can read, and of all where nothing is done any more.
+  private func truths(
+    of some: ArraySlice<Announcement>, _ compacted: EventConsumer.Compacted
+  ) async -> [Announcement?] {
+    var refusal: AccountStoreError?
+    let truths = await persistently { () throws(AccountStoreError) -> [Announcement]? in
+      do throws(AccountStoreError) {
+        return try await compacted.restate(Array(some))
+      } catch {
+        if error.isTransient || error.code == .closed { throw error }
+        refusal = error
+        return nil
+      }
+    }
+    guard let refusal else { return (truths ?? nil)?.map(\.self) ?? some.map { _ in nil } }
+    if some.count > 1 {
+      // One of them: the others must not wait for it.
+      let middle = some.startIndex + some.count / 2
+      return await self.truths(of: some[..<middle], compacted) + self.truths(of: some[middle...], compacted)
+    }
+    logger.error(
+      "what is known of an account cannot be read, and is not said: ask siwa store integrity",
+      ["store.error": .string(refusal.code.rawValue), "cause": .string(refusal.detail)])
+    return [nil]
   }
 
   /// Puts announcements onto the log, however often it takes; false where nothing is done any more.

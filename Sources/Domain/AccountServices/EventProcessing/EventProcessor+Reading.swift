@@ -106,7 +106,9 @@ extension EventProcessor {
 
   private func finishWhatIsHeld(in leaving: Set<TopicPartition>, within limit: Duration) async {
     await change(within: limit) {
-      !leaving.contains { (self.partitions[$0]?.holding ?? 0) > 0 } && self.restatements.isIdle
+      self.replaced.removeAll { $0.holding == 0 }
+      return !leaving.contains { (self.partitions[$0]?.holding ?? 0) > 0 } && self.restatements.isIdle
+        && !self.replaced.contains { self.isEnding || leaving.contains($0.place) }
     }
   }
 
@@ -142,12 +144,14 @@ extension EventProcessor {
   /// Tells the group how far we are: no farther than the store knows that all is announced.
   private func commit() async {
     let works = Array(partitions.values)
-    let offsets = offsets(of: works)
+    var offsets = offsets(of: works)
     if isEnding {
       await raiseMarks(of: works, within: Self.lastMarkLimit)
     } else if await !raiseMarks(of: works) {
       return planCommit()
     }
+    // One that began anew meanwhile is elsewhere.
+    for work in works where work.isGone { offsets[work.place] = nil }
     if offsets.isEmpty { return }
     do throws(KafkaError) {
       try await source?.commit(offsets, within: Self.commitLimit)
@@ -162,8 +166,12 @@ extension EventProcessor {
   /// Begins nothing more, finishes what is being worked on, within `patience` at most, and tells the group how far it is.
   /// Whoever reads goes on meanwhile, so that partitions can be handed over.
   package func end(within patience: Duration) async {
+    let end = agenda.now + patience
     beginToEnd()
     await finishWhatIsHeld(in: Set(partitions.keys), within: patience)
+    // Where somebody else has claimed a partition meanwhile, the truth is said before we go.
+    await raiseMarks(of: Array(partitions.values), within: Self.lastMarkLimit)
+    await change(within: max(end - agenda.now, .zero)) { self.restatements.isIdle }
     isOver = true
     for worker in workers.values { worker.cancel() }
     await commit()

@@ -106,7 +106,8 @@ extension EventProcessor {
     var (time, marks, refusal) = (begin, [RaisedMark](), nil as AccountStoreError?)
     var isUncertain = false
     let settled = await persistently { () throws(AccountStoreError) -> Settled? in
-      (time, marks) = (now(), marksToRaise(of: partitions.values))
+      time = now()
+      marks = marksToRaise(of: partitions.values, at: time)
       do throws(AccountStoreError) {
         return try await store.settle(settlements, announced: marks.map(\.mark), at: time)
       } catch {
@@ -185,9 +186,9 @@ extension EventProcessor {
     let said: Int
   }
 
-  private func marksToRaise(of some: some Sequence<AssignedPartition>) -> [RaisedMark] {
+  private func marksToRaise(of some: some Sequence<AssignedPartition>, at time: Timestamp) -> [RaisedMark] {
     some.compactMap { partition in
-      partition.newMark.map { RaisedMark(mark: $0, partition: partition, said: partition.saidCount) }
+      partition.newMark(at: time).map { RaisedMark(mark: $0, partition: partition, said: partition.saidCount) }
     }
   }
 
@@ -205,7 +206,8 @@ extension EventProcessor {
   /// Raises marks where they lie behind; false where the store did not.
   @discardableResult
   func raiseMarks(of some: some Sequence<AssignedPartition>) async -> Bool {
-    let marks = marksToRaise(of: some)
+    let time = now()
+    let marks = marksToRaise(of: some, at: time)
     if marks.isEmpty { return true }
     calls += 1
     defer {
@@ -213,7 +215,7 @@ extension EventProcessor {
       wake()
     }
     do throws(AccountStoreError) {
-      raised(marks, try await store.settle([], announced: marks.map(\.mark), at: now()).fenced)
+      raised(marks, try await store.settle([], announced: marks.map(\.mark), at: time).fenced)
       return true
     } catch {
       note(error)
@@ -237,8 +239,18 @@ extension EventProcessor {
   /// Raises the mark of a partition that has gone, unless it was claimed meanwhile: then what was said of it may stand
   /// behind newer news.
   func raiseLastMark(of partition: AssignedPartition) {
-    guard partition.life == .gone, partition.newMark != nil else { return }
-    Task(executorPreference: Loop.executor) { await self.raiseMarks(of: [partition]) }
+    guard partition.life == .gone, partition.newMark(at: now()) != nil else { return }
+    Task(executorPreference: Loop.executor) { await self.raiseAtLast(partition) }
+  }
+
+  private func raiseAtLast(_ partition: AssignedPartition) async {
+    calls += 1
+    var failures = 0
+    while !isOver, await !raiseMarks(of: [partition]) {
+      failures += 1
+      await pause(Self.storePace, after: failures)
+    }
+    calls -= 1
   }
 
   /// Has the store know that partitions are ours; then their records are begun with. Of one that begins anew, offsets from
@@ -259,7 +271,7 @@ extension EventProcessor {
       guard let mark = partition.mark else { continue }
       if let first {
         beginnings[partition.place] = first
-        partition.before = partition.before ?? (AnnouncedRecords(mark), now())
+        partition.before = partition.before ?? AnnouncedRecords(mark)
       } else if let extent = extents[partition.place], mark.offset > extent.end {
         // Fewer records are there than were announced, and nothing was committed of them: they are others.
         beginnings[partition.place] = extent.first

@@ -32,6 +32,8 @@ package final class EventProcessor {
   var partitions: [TopicPartition: AssignedPartition] = [:]
   var lanes = Lanes<InFlightRecord>()
   var room: Room
+  /// Partitions that began anew, with what was under way before: nobody else comes to it.
+  var replaced: [AssignedPartition] = []
   /// The partitions by their share of the room.
   var roomers: [Room.ID: AssignedPartition] = [:]
   /// First records of their lanes that are to be begun with, and whether that is being done.

@@ -14,7 +14,7 @@ package struct PartitionProgress {
   /// Whether some that are done behind `head` have no entry any more.
   private var forgotten = false
   /// The offset behind the last record that was begun.
-  private var end: Int64?
+  private(set) var end: Int64?
 
   /// Nothing begun. Everything before `start` is done, or will never be, if it is given.
   package init(from start: Int64? = nil) { end = start }
