@@ -37,7 +37,7 @@ import Testing
     let whole = try await siwa("integrity")
     #expect(whole.end == .exit(0) && whole.output.hasSuffix("\nWhole\n"), "\(whole)")
     let copy = try await siwa("backup", files.path + "/copy.sqlite")
-    #expect(copy.end == .exit(0) && copy.output.hasPrefix("Store          \(files.path)/copy.sqlite\n"), "\(copy)")
+    #expect(copy.end == .exit(0) && copy.output.hasPrefix("Store     \(files.path)/copy.sqlite\n"), "\(copy)")
     for name in ["master-key", "store.sqlite", "copy.sqlite"] {
       var status = stat()
       #expect(unsafe stat("\(files.path)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o600)
