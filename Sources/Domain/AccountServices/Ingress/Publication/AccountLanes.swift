@@ -24,8 +24,10 @@ struct AccountLanes<Newcomer: Equatable> {
   /// Whose turn it is, by their failures as in `Window`.
   private var ready = [FIFO<LaneID>](repeating: FIFO(), count: Window.levels)
   private var backingOff = Heap()
-  /// How many the drain has on their way, by their failures.
-  private var underWay = [Int](repeating: 0, count: Window.levels)
+  /// How many the drain has on their way, by the failures with which their turns began.
+  private(set) var underWay = [Int](repeating: 0, count: Window.levels)
+  /// Where each of them counts: a lane's failures may be others at the end of its turn.
+  private var levels: [LaneID: Int] = [:]
   /// How many of them may be such as did not fail the last time.
   private var width = Window.width.lowerBound
 
@@ -55,9 +57,8 @@ struct AccountLanes<Newcomer: Equatable> {
 
   /// The log did not take a new record, or with nil what the drain brought.
   mutating func failed(_ newcomer: Newcomer?, in id: LaneID, isRefused: Bool, at now: MonotonicTime) -> Action? {
-    if newcomer == nil, let failures = failures(in: id, where: .inFlight(nil)) {
-      underWay[Window.level(failures)] -= 1
-      if failures == 0 { width = Window.width.lowerBound }
+    if newcomer == nil, let lane = lanes[id], lane.head == .inFlight(nil), lane.failures == 0 {
+      width = Window.width.lowerBound
     }
     let due = retries(at: now)
     return step(id) { $0.failed(newcomer, isRefused: isRefused, retryAt: due) }
@@ -65,10 +66,7 @@ struct AccountLanes<Newcomer: Equatable> {
 
   /// What the log has is gone from the spool.
   mutating func removed(from id: LaneID) {
-    if let failures = failures(in: id, where: .leaving(nil)) {
-      underWay[Window.level(failures)] -= 1
-      width = min(width + 1, Window.width.upperBound)
-    }
+    if lanes[id]?.head == .leaving(nil) { width = min(width + 1, Window.width.upperBound) }
     let hadFailed = lanes[id].map { $0.failures > 0 } ?? false
     step(id) { $0.removeFirst() }
     if hadFailed { hasten() }
@@ -81,9 +79,7 @@ struct AccountLanes<Newcomer: Equatable> {
   mutating func putBack(_ turn: Turn) { endTurn(turn) { $0.putBack() } }
 
   private mutating func endTurn(_ turn: Turn, _ body: (inout AccountLane<Newcomer>) -> Void) {
-    guard let failures = failures(in: turn.lane, where: .inFlight(nil)) else { return }
-    underWay[Window.level(failures)] -= 1
-    step(turn.lane, body)
+    if lanes[turn.lane]?.head == .inFlight(nil) { step(turn.lane, body) }
   }
 
   /// Whose turn it is, as far as there is room, and no more than so many.
@@ -99,6 +95,7 @@ struct AccountLanes<Newcomer: Equatable> {
       while underWay[level] < (level == 0 ? width : Window.ofFailing), let id = ready[level].popFirst() {
         guard let sequence = step(id, { $0.begin() }) else { continue }
         underWay[level] += 1
+        levels[id] = level
         return Turn(lane: id, sequence: sequence)
       }
     }
@@ -125,16 +122,11 @@ struct AccountLanes<Newcomer: Equatable> {
 
   // MARK: Beneath
 
-  /// How often in a row a lane has failed, if that is what becomes of its oldest record.
-  private func failures(in id: LaneID, where head: AccountLane<Newcomer>.Head) -> Int? {
-    lanes[id].flatMap { $0.head == head ? $0.failures : nil }
-  }
-
   private func retries(at now: MonotonicTime) -> (_ failures: Int) -> MonotonicTime {
     { [pace, random] failures in now + pace.pause(after: failures, random: random()) }
   }
 
-  /// Steps a lane, files it where its turn is, and lets go of it when it is over.
+  /// Steps a lane, ends its turn, files it where its next one is, and lets go of it when it is over.
   @discardableResult
   mutating func step<Value>(_ id: LaneID, _ body: (inout AccountLane<Newcomer>) -> Value?) -> Value? {
     guard let index = lanes.index(forKey: id) else { return nil }
@@ -142,6 +134,7 @@ struct AccountLanes<Newcomer: Equatable> {
     let value = body(&lanes.values[index])
     let (head, failures) = (lanes.values[index].head, lanes.values[index].failures)
     if head != before {
+      if head != .leaving(nil), let level = levels.removeValue(forKey: id) { underWay[level] -= 1 }
       switch head {
       case .ready: ready[Window.level(failures)].append(id)
       case .backingOff(let due): backingOff.insert(Heap.Entry(due: due, lane: id))
