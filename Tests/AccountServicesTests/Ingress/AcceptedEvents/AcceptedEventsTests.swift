@@ -1,9 +1,10 @@
 import AccountEvents
-import AccountServices
 import EventLoop
 import Glibc
 import TestSupport
 import Testing
+
+@testable import AccountServices
 
 @Loop @Suite struct AcceptedEventsTests {
   private let folder = TemporaryDirectory()
@@ -77,6 +78,16 @@ import Testing
     // The older place of the same event is used again: that must not make it forget the younger one.
     for number in 2..<4 { events.insert(try mark(number)) }
     #expect(try known(events, of: 4) == [0, 1, 2, 3])
+    await events.close()
+  }
+
+  @Test func whatIsTooOldToBeRememberedMakesNobodyForgotten() async throws {
+    let events = open(number: 4)
+    for number in 0..<4 { events.insert(try mark(number)) }
+    for number in 4..<8 { events.insert(try mark(number), acceptedAt: Timestamp(seconds: clock.seconds - 3600)) }
+    #expect(try known(events, of: 8) == [0, 1, 2, 3])
+    events.insert(try mark(4), acceptedAt: Timestamp(seconds: clock.seconds - 3599))
+    #expect(try known(events, of: 8) == [1, 2, 3, 4])
     await events.close()
   }
 

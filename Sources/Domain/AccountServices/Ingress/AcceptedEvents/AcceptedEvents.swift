@@ -61,9 +61,10 @@ package final class AcceptedEvents {
   /// Remembers that the event was accepted now.
   package func insert(_ mark: Mark) { insert(mark, now().seconds) }
 
-  /// Remembers that the event was accepted then, unless that is known; with nil, now.
+  /// Remembers that the event was accepted then, unless that is known or too long ago; with nil, now.
   func insert(_ mark: Mark, acceptedAt then: Timestamp?) {
-    if !contains(mark) { insert(mark, (then ?? now()).seconds) }
+    let seconds = (then ?? now()).seconds
+    if now().seconds &- seconds < time, !contains(mark) { insert(mark, seconds) }
   }
 
   private func insert(_ mark: Mark, _ seconds: Int64) {
