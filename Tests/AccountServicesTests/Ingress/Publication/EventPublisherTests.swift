@@ -179,6 +179,56 @@ import Testing
     }
   }
 
+  /// The log is told to end while many wait for one account, and the spool is full.
+  @Test func anEndWithManyWaitingForOneAccountAndAFullSpoolIsInGoodOrder() async throws {
+    try await PublisherRig.run(limit: 1, drains: false) { rig in
+      rig.log.hold()
+      let all = (0..<2000).map { rig.publishing("ada", $0) }
+      await rig.log.untilHeld()
+      await turn()
+      await rig.publisher.close(by: .now)
+      for one in all { await #expect(throws: EventLogError.self) { try await one.value } }
+      #expect(rig.published.isEmpty)
+    }
+  }
+
+  @Test func theStackDoesNotGrowWithThoseWhoWait() async throws {
+    try await PublisherRig.run(limit: 1, drains: false) { rig in
+      rig.log.hold()
+      let all = (0..<300).map { rig.publishing("ada", $0) }
+      await rig.log.untilHeld()
+      await turn()
+      var places: [UInt] = []
+      rig.log.fault = { _ in
+        var local = 0
+        unsafe places.append(withUnsafeMutablePointer(to: &local) { UInt(bitPattern: $0) })
+        return .sample(.unavailable)
+      }
+      rig.log.release()
+      for one in all { await #expect(throws: EventLogError.self) { try await one.value } }
+      let (low, high) = (try #require(places.min()), try #require(places.max()))
+      #expect(places.count == 300 && high - low < 16_384, "\(high - low) bytes")
+    }
+  }
+
+  @Test func bothEndsComeWhereItIsEndedTwice() async throws {
+    try await PublisherRig.run(patience: .zero, drains: false) { rig in
+      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .zero)
+      try other.execute("BEGIN IMMEDIATE")
+      rig.log.hold()
+      let answer = rig.publishing("ada", 1)
+      await rig.log.untilHeld()
+      await turn()  // its time is over, and the spool waits for the other one's lock
+      let ends = (0..<2).map { _ in
+        Task(executorPreference: Loop.executor) { await rig.publisher.close(by: .now) }
+      }
+      await turn()
+      try other.execute("ROLLBACK")
+      #expect(try await answer.value == .spooled)
+      for end in ends { await end.value }
+    }
+  }
+
   /// A signing key's record: without it nobody's event is accepted, however well the log is.
   @Test func whatHasNoOrderDoesNotWaitForItsOwnInASpoolThatTakesNothing() async throws {
     try await PublisherRig.run(limit: 2 << 10, drains: false) { rig in

@@ -72,7 +72,7 @@ struct AccountLane<Newcomer: Equatable> {
   /// The record that was let in last, until its place is free.
   private(set) var arrival: Arrival?
   /// Those that wait for its place, in their order.
-  private var waiting: [Newcomer] = []
+  private var waiting = FIFO<Newcomer>()
   /// What the spool holds, oldest first, by its numbers.
   private var held = FIFO<Int64>()
   private(set) var head = Head.empty
@@ -96,7 +96,7 @@ struct AccountLane<Newcomer: Equatable> {
   }
 
   /// Who is to arrive next, once the place is free.
-  mutating func next() -> Newcomer? { arrival == nil && !waiting.isEmpty ? waiting.removeFirst() : nil }
+  mutating func next() -> Newcomer? { arrival == nil ? waiting.popFirst() : nil }
 
   /// The log has had its time.
   mutating func runOutOfPatience(with newcomer: Newcomer) -> Action? {

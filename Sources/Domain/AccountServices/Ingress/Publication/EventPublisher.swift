@@ -33,12 +33,15 @@ package final class EventPublisher {
   private let deadline: Duration
   private let accepted: AcceptedEvents
   var lanes: AccountLanes<Submission>
+  /// Lanes whose place may be free, and whether somebody is let in at the moment.
+  private var (free, isLettingIn) = (FIFO<LaneID>(), false)
   /// What the log was given, in the order in which it runs out of patience, and then out of time.
   private var (patient, overdue) = (FIFO<Submission>(), FIFO<Submission>())
   private let alarm = Deadline()
   /// How many are not answered; and how many answers are to come, with those of the log and of the spool.
   private var (unanswered, pending) = (0, 0)
-  private var idle: CheckedContinuation<Void, Never>?
+  /// Those that wait for the end.
+  private var idle: [CheckedContinuation<Void, Never>] = []
   private(set) var isClosing = false
   /// Whether the log fails or is late, and acknowledges nothing.
   private(set) var isLogSuspect = false
@@ -116,7 +119,19 @@ package final class EventPublisher {
     case .remove(let sequence): remove(sequence, of: lane)
     case nil: break
     }
-    while let next = lanes.step(lane, { $0.next() }) { arrive(next) }
+    free.append(lane)
+    letIn()
+  }
+
+  /// Lets in who comes next. Log and spool may say at once what became of it, which frees the place again: that is for the
+  /// outermost call, or the stack would grow with those who wait.
+  private func letIn() {
+    if isLettingIn { return }
+    isLettingIn = true
+    while let lane = free.popFirst() {
+      while let next = lanes.step(lane, { $0.next() }) { arrive(next) }
+    }
+    isLettingIn = false
   }
 
   private func append(_ submission: Submission) {
@@ -201,8 +216,8 @@ package final class EventPublisher {
   private func settled() {
     pending -= 1
     guard pending == 0 else { return }
-    idle?.resume()
-    idle = nil
+    for continuation in idle { continuation.resume() }
+    idle = []
   }
 
   // MARK: What is known of the log
@@ -268,7 +283,7 @@ package final class EventPublisher {
     // answered, and gets the time that any record gets.
     await log.close(within: unanswered > 0 ? max(end - .now, .zero) : min(patience, max(end - .now, .zero)))
     await withCheckedContinuation { continuation in
-      if pending == 0 { continuation.resume() } else { idle = continuation }
+      if pending == 0 { continuation.resume() } else { idle.append(continuation) }
     }
     for alarm in [alarm, drainAlarm] { alarm.invalidate() }
     await spool.close()  // what is on the log leaves it before
