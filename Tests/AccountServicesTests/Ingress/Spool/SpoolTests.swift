@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import EventLoop
+import SQLite
 import TestSupport
 import Testing
 
@@ -136,6 +137,22 @@ import Testing
       // What has no key is told apart by its value, which is the same here.
       #expect(held[2].lane == held[4].lane && ![ada, bob].contains(held[2].lane))
     }
+  }
+
+  @Test(.timeLimit(.minutes(10)))
+  func whoeverTakesAStoppedSpoolSeesWhatIsDamagedToo() async throws {
+    try await rig.open { spool in
+      for number in 1...2 { _ = try await spool.insert(SpoolRig.record(number)) }
+      let file = "\(rig.directory)/spool.sqlite"
+      let other = try Database(file, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      try other.execute("UPDATE record SET topic = CAST(x'736977ff' AS TEXT) WHERE sequence = 1")
+    }
+    let stopped = try await StoppedSpool.open(rig.directory)
+    let places = try await stopped.places()
+    #expect(places.map(\.sequence) == [1, 2] && places[0].account == places[1].account)
+    #expect(try await stopped.record(1) == nil)
+    #expect(try await stopped.record(2)?.record == SpoolRig.record(2))
+    try await stopped.close()
   }
 
   @Test(.timeLimit(.minutes(10)))

@@ -4,7 +4,7 @@ import EventLoop
 extension EventPublisher {
   /// How many records are read at once.
   private static let batch = 256
-  /// How long a spool is left alone that cannot be read.
+  /// How long a spool is left alone that is not open.
   private static let pause = Duration.seconds(2)
 
   /// Brings what the spool holds to the log, until the task is cancelled.
@@ -46,10 +46,7 @@ extension EventPublisher {
     do throws(SpoolError) {
       records = try await spool.read(turns.map(\.sequence))
     } catch {
-      for turn in turns { lanes.putBack(turn) }
-      let end = Loop.now + Self.pause  // the spool says so, once
-      while Loop.now < end, !Task.isCancelled, !isClosing { await wait(until: end) }
-      return
+      return await failToRead(turns)
     }
     var rest = records[...]
     for turn in turns where !isClosing {
@@ -60,6 +57,22 @@ extension EventPublisher {
       } else {
         lanes.skip(turn)
       }
+    }
+  }
+
+  /// Tries one by one what cannot be read together: who has something on a page that cannot be read backs off, and keeps
+  /// nobody else waiting. The spool has said so, once.
+  private func failToRead(_ turns: [AccountLanes<Submission>.Turn]) async {
+    guard spool.isOpen else {
+      for turn in turns { lanes.putBack(turn) }
+      let end = Loop.now + Self.pause
+      while Loop.now < end, !Task.isCancelled, !isClosing { await wait(until: end) }
+      return
+    }
+    if turns.count > 1 {
+      for turn in turns { await bring([turn]) }
+    } else if let turn = turns.first {
+      perform(lanes.failed(nil, in: turn.lane, isRefused: false, at: Loop.now), in: turn.lane)
     }
   }
 

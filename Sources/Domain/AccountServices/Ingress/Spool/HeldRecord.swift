@@ -5,21 +5,36 @@ import SQLite
 package struct HeldRecord: Sendable {
   /// Its place in the queue.
   package let sequence: Int64
-  /// Its account's.
+  /// Its account's; one of its own where that cannot be read.
   package let lane: LaneID
-  /// What its event is known by; nil where it is none.
+  /// What its event is known by; nil where it is none, or cannot be read.
   let mark: AcceptedEvents.Mark?
   /// Since when it has been here; nil where that cannot be read.
   let since: Timestamp?
 
-  /// Reads a row: sequence, since, topic, key or value, headers.
+  /// Reads a row: sequence, since, topic, key or value, headers. Of a damaged one there is what can be read.
   init(reading row: borrowing Row) throws(SQLiteError) {
-    sequence = try row.value(0)
-    lane = LaneID(of: try row.value(3))
-    since = Timestamp(milliseconds: try row.value(1))
-    let (topic, headers): (String, [UInt8]) = (try row.value(2), try row.value(4))
-    mark = [EventRecord.Header](packed: headers).flatMap {
-      AcceptedEvents.Mark(of: $0, on: Topic(name: topic))
+    let sequence: Int64 = try row.value(0)
+    self.sequence = sequence
+    lane = LaneID(of: try row.intact(3, as: [UInt8].self) ?? Array("\(sequence)".utf8))
+    since = try row.intact(1, as: Int64.self).flatMap(Timestamp.init(milliseconds:))
+    let headers = try row.intact(4, as: [UInt8].self).flatMap([EventRecord.Header].init(packed:))
+    if let headers, let topic = try row.intact(2, as: String.self) {
+      mark = AcceptedEvents.Mark(of: headers, on: Topic(name: topic))
+    } else {
+      mark = nil
+    }
+  }
+}
+
+extension Row {
+  /// The value in a column; nil where that is damaged.
+  fileprivate func intact<Value: SQLiteValue>(_ column: Int, as type: Value.Type) throws(SQLiteError) -> Value? {
+    do throws(SQLiteError) {
+      return try value(column, as: type)
+    } catch {
+      guard error.code == .unexpectedValue else { throw error }
+      return nil
     }
   }
 }

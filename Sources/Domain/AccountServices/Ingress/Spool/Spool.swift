@@ -54,7 +54,7 @@ package final class Spool {
   /// Told when all that it held was set aside after the start.
   var whenSetAside: (@Loop () -> Void)?
   /// Whether the file is open. If not, the disk was full when it was to be opened.
-  private var isOpen = true
+  private(set) var isOpen = true
   /// What the file holds, as long as it is not open.
   private var held: [HeldRecord] = []
   private let probe = Deadline()
