@@ -16,4 +16,9 @@ package struct LedgerEntry: Sendable, Hashable {
   package init(origin: EventOrigin?, outcome: String, detail: String, at: Timestamp) {
     (self.origin, self.outcome, self.detail, self.at) = (origin, outcome, detail, at)
   }
+
+  /// An entry as a database keeps it: an older version kept no detail, and of what it settled nothing is composed.
+  init(at: Timestamp, outcome: String, detail: String?, origin: EventOrigin) {
+    self.init(origin: detail == nil ? nil : origin, outcome: outcome, detail: detail ?? "", at: at)
+  }
 }

@@ -102,37 +102,19 @@ import Testing
 
   // MARK: Zombies on a compacted topic
 
-  private nonisolated static let address = RelayAddress("ada@privaterelay.appleid.com")
-
-  private func relay(beside other: ProcessorRig? = nil) async throws -> ProcessorRig {
-    try await ProcessorRig(beside: other) { EmailRelay.consumer($0.store) }
-  }
-
-  private func mail(_ number: Int, isEnabled: Bool) throws -> AccountEvent {
-    let address = try #require(Self.address)
-    return .sample(
-      number, isEnabled ? .emailEnabled(address, isPrivate: true) : .emailDisabled(address, isPrivate: true))
-  }
-
-  private func states(_ rig: ProcessorRig) throws -> [String] {
-    try rig.cluster.appended(on: Topic.emailRelay.name).map { record in
-      try RelayRecord(decoding: try #require(record.value)).state.status.rawValue
-    }
-  }
-
   /// A first member whose older news has come behind the second's, and who does not know that its partition is gone.
   private func zombie() async throws -> (ProcessorRig, ProcessorRig) {
-    let first = try await relay()
+    let first = try await RelayRig.relay()
     try await first.assign(0)
     first.log.isHolding = true
-    try await first.send(try mail(1, isEnabled: true))
-    let second = try await relay(beside: first)
+    try await first.send(try RelayRig.mail(1, isEnabled: true))
+    let second = try await RelayRig.relay(beside: first)
     try await second.assign(0)
-    try await second.send(try mail(2, isEnabled: false))
+    try await second.send(try RelayRig.mail(2, isEnabled: false))
     first.source.fault = KafkaError(.groupChanged, detail: "told to")
     first.log.release()
     await turn()
-    #expect(try states(first).last == "enabled", "behind the newer one")
+    #expect(try RelayRig.states(first).last == "enabled", "behind the newer one")
     return (first, second)
   }
 
@@ -140,7 +122,7 @@ import Testing
     let (first, second) = try await zombie()
     await first.drain()
     await second.drain()
-    #expect(try states(first).last == "disabled")
+    #expect(try RelayRig.states(first).last == "disabled")
   }
 
   @Test func aZombieThatLearnsWhileTheStoreFailsOnceHasTheTruthSaid() async throws {
@@ -156,7 +138,7 @@ import Testing
     for _ in 0..<10 { try await first.advance(by: .seconds(10)) }
     await second.drain()
     await first.drain()
-    #expect(try states(first).last == "disabled")
+    #expect(try RelayRig.states(first).last == "disabled")
   }
 
   @Test func aZombieThatLearnsHasTheTruthSaid() async throws {
@@ -165,7 +147,7 @@ import Testing
     try await first.untilIdle()
     await second.drain()
     await first.drain()
-    #expect(try states(first).last == "disabled")
+    #expect(try RelayRig.states(first).last == "disabled")
   }
 
   // MARK: Begun anew
@@ -289,17 +271,17 @@ import Testing
   // MARK: Liveness
 
   @Test func oneBrokenRowDoesNotHoldUpWhatIsAnnouncedAgainForOthers() async throws {
-    let first = try await relay()
+    let first = try await RelayRig.relay()
     try await first.assign(0)
     first.log.isHolding = true
-    let address = try #require(Self.address)
+    let address = try #require(RelayRig.address)
     for number in 1...4 {
       first.put(.of(.sample(number, of: "user-\(number)", .emailEnabled(address, isPrivate: true))))
     }
     try await first.untilIdle()
     first.kill()
     await first.stop()
-    let second = try await relay(beside: first)
+    let second = try await RelayRig.relay(beside: first)
     // As it is where any one of the rows asked for cannot be opened.
     second.store.before = { call throws(AccountStoreError) in
       if call == .relayStates { throw AccountStoreError(.sealBroken, "told to") }

@@ -136,94 +136,76 @@ import Testing
 
   // MARK: Compacted topics
 
-  private nonisolated static let address = RelayAddress("ada@privaterelay.appleid.com")
-
-  private func relay(beside other: ProcessorRig? = nil) async throws -> ProcessorRig {
-    try await ProcessorRig(beside: other) { EmailRelay.consumer($0.store) }
-  }
-
-  private func mail(_ number: Int, isEnabled: Bool) throws -> AccountEvent {
-    let address = try #require(Self.address)
-    return .sample(
-      number, isEnabled ? .emailEnabled(address, isPrivate: true) : .emailDisabled(address, isPrivate: true))
-  }
-
-  private func states(_ rig: ProcessorRig) throws -> [String] {
-    try rig.cluster.appended(on: Topic.emailRelay.name).map { record in
-      try RelayRecord(decoding: try #require(record.value)).state.status.rawValue
-    }
-  }
-
   @Test func anOldEventThatIsAnnouncedAgainSaysWhatIsTrueNow() async throws {
-    let first = try await relay()
+    let first = try await RelayRig.relay()
     try await first.assign(0)
     first.log.isHolding = true
-    try await first.send(try mail(1, isEnabled: true))
+    try await first.send(try RelayRig.mail(1, isEnabled: true))
     first.kill()
     await first.stop()
     // A later one comes by the queue of retries, to another member.
-    let second = try await relay(beside: first)
+    let second = try await RelayRig.relay(beside: first)
     second.source.assign([TopicPartition(Topic.retries(of: .emailRelay).name, 0)])
-    let later = KafkaRecord.of(try mail(2, isEnabled: false))
+    let later = KafkaRecord.of(try RelayRig.mail(2, isEnabled: false))
     second.put(
       KafkaRecord(
         topic: Topic.retries(of: .emailRelay).name, key: later.key, value: later.value, headers: later.headers))
     try await second.untilIdle()
     try await second.assign(0)
     await second.drain()
-    #expect(try Set(states(second)) == ["disabled"], "the first is overtaken before anybody has said it")
+    #expect(try Set(RelayRig.states(second)) == ["disabled"], "the first is overtaken before anybody has said it")
     #expect(second.cluster.appended(on: Topic.outcomes.name).count == 2)
   }
 
   @Test func afterAnEventOfTheRetriesItIsSaidAgainWhatIsTrue() async throws {
-    let rig = try await relay()
+    let rig = try await RelayRig.relay()
     rig.source.assign([TopicPartition(Topic.retries(of: .emailRelay).name, 0)])
     try await rig.untilIdle()
-    let record = KafkaRecord.of(try mail(1, isEnabled: true))
+    let record = KafkaRecord.of(try RelayRig.mail(1, isEnabled: true))
     rig.put(
       KafkaRecord(
         topic: Topic.retries(of: .emailRelay).name, key: record.key, value: record.value, headers: record.headers))
     try await rig.untilIdle()
-    #expect(try states(rig).count == 2 && rig.metric("siwa_consumer_restated_total") == "1")
+    #expect(try RelayRig.states(rig).count == 2 && rig.metric("siwa_consumer_restated_total") == "1")
     // Once what another member may have under way has come, or never does.
     try await rig.advance(by: .seconds(29))
     #expect(rig.metric("siwa_consumer_restated_total") == "1")
     try await rig.advance(by: .seconds(1))
-    #expect(try states(rig) == ["enabled", "enabled", "enabled"])
+    #expect(try RelayRig.states(rig) == ["enabled", "enabled", "enabled"])
     #expect(rig.metric("siwa_consumer_restated_total") == "2")
     #expect(rig.cluster.appended(on: Topic.outcomes.name).count == 1)
     await rig.drain()
   }
 
   @Test func aReportThatComesForAPartitionThatIsGoneHasTheTruthSaidAfterIt() async throws {
-    let first = try await relay()
+    let first = try await RelayRig.relay()
     try await first.assign(0)
     first.log.isHolding = true
-    try await first.send(try mail(1, isEnabled: true))
+    try await first.send(try RelayRig.mail(1, isEnabled: true))
     first.source.lose([.events(0)])
     try await first.untilIdle()
-    let second = try await relay(beside: first)
+    let second = try await RelayRig.relay(beside: first)
     try await second.assign(0)
-    try await second.send(try mail(2, isEnabled: false))
+    try await second.send(try RelayRig.mail(2, isEnabled: false))
     await second.drain()
     first.log.release()
     try await first.untilIdle()
-    #expect(try states(first) == ["enabled", "disabled", "enabled", "disabled"])
+    #expect(try RelayRig.states(first) == ["enabled", "disabled", "enabled", "disabled"])
     #expect(first.metric("siwa_consumer_restated_total") == "1")
     await first.drain()
   }
 
   @Test func whatWasSaidInTimeIsNotSaidAgainWhereThePartitionGoes() async throws {
-    let first = try await relay()
+    let first = try await RelayRig.relay()
     try await first.assign(0)
-    try await first.send(try mail(1, isEnabled: true))
+    try await first.send(try RelayRig.mail(1, isEnabled: true))
     first.source.lose([.events(0)])
     try await first.untilIdle()
-    let second = try await relay(beside: first)
+    let second = try await RelayRig.relay(beside: first)
     try await second.assign(0)
-    try await second.send(try mail(2, isEnabled: false))
+    try await second.send(try RelayRig.mail(2, isEnabled: false))
     for rig in [first, second] { await rig.drain() }
-    #expect(try states(first) == ["enabled", "disabled"])
+    #expect(try RelayRig.states(first) == ["enabled", "disabled"])
     for rig in [first, second] { #expect(rig.metric("siwa_consumer_restated_total") == "0") }
   }
 

@@ -129,14 +129,10 @@ extension LedgerEntry {
   /// Reads time, outcome, detail and origin of a row's first columns; nil where there are none.
   fileprivate init?(reading row: borrowing Row) throws(SQLiteError) {
     guard let at = try row.timeIfPresent(0) else { return nil }
-    let detail: String? = try row.value(2)
-    // An older version kept none.
-    let origin =
-      detail == nil
-      ? nil
-      : EventOrigin(
+    self.init(
+      at: at, outcome: try row.value(1), detail: try row.value(2),
+      origin: EventOrigin(
         topic: try row.value(3), partition: Int32(clamping: try row.value(4, as: Int64.self)),
-        offset: try row.value(5))
-    self.init(origin: origin, outcome: try row.value(1), detail: detail ?? "", at: at)
+        offset: try row.value(5)))
   }
 }
