@@ -75,6 +75,7 @@ let package = Package(
     room("Platform", "JSON", []),
     room("Platform", "PostgreSQL", ["CLibpq", "EventLoop"]),
     room("Platform", "SQLite", ["CSQLite", "EventLoop"]),
+    room("Platform", "TransparencyLog", ["CLinux", "Cryptography"]),
 
     // Domain
     room("Domain", "AccountEvents", ["JSON", "Telemetry"]),

@@ -62,6 +62,17 @@ import COpenSSL
     return unsafe OpenSSLKey(owning: key)
   }
 
+  /// An Ed25519 key from its 32 bytes (RFC 8032): the seed of a private key, or a public key.
+  static func readEd25519(_ bytes: SecretBytes, isPrivate: Bool) throws(CryptographyError) -> OpenSSLKey {
+    let key = unsafe bytes.withBytes {
+      unsafe isPrivate
+        ? EVP_PKEY_new_raw_private_key_ex(nil, "ED25519", nil, $0, bytes.count)
+        : EVP_PKEY_new_raw_public_key_ex(nil, "ED25519", nil, $0, bytes.count)
+    }
+    guard let key = unsafe key else { throw CryptographyError(.malformedKey) }
+    return unsafe OpenSSLKey(owning: key)
+  }
+
   /// The key as PEM text (PKCS #8), not encrypted.
   func pem() throws(CryptographyError) -> String {
     try unsafe writePEM(.generationFailed) {

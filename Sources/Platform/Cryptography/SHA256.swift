@@ -54,4 +54,14 @@ public enum SHA256 {
 
   /// The digest of `message`.
   public static func digest(of message: [UInt8]) -> SHA256Digest { unsafe digest(of: message.span.bytes) }
+
+  /// Writes the digest of `prefix` followed by `message` to the first 32 bytes of `place`: a leaf or a node of a Merkle
+  /// tree (RFC 6962 §2.1). It neither allocates nor looks the algorithm up.
+  package static func digest(
+    of prefix: UInt8, _ message: UnsafeRawBufferPointer, into place: UnsafeMutableRawBufferPointer
+  ) {
+    precondition(place.count >= SHA256Digest.byteCount)
+    unsafe copenssl_sha256_prefixed(
+      prefix, message.baseAddress, message.count, place.baseAddress?.assumingMemoryBound(to: UInt8.self))
+  }
 }

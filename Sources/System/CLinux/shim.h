@@ -25,6 +25,10 @@ static inline int clinux_accept(int fd, struct sockaddr_storage *address) {
   return accept4(fd, (struct sockaddr *)address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
+// syncfs(2) is one too.
+extern int syncfs(int fd);
+static inline int clinux_sync_file_system(int fd) { return syncfs(fd); }
+
 #include <linux/filter.h>
 
 // Lets the socket, and those that it accepts, see no SYN any more: a peer sends it again after a second. A filter sees

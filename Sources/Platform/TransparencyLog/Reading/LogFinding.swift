@@ -1,0 +1,67 @@
+/// The first place of a log that does not fit: why a verifier says no.
+package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What does not fit; the raw value is part of reports.
+  package enum Kind: String, Sendable, CaseIterable {
+    /// A file that the size of the log asks for is not there.
+    case missing
+    /// A file that has not the form of its kind, or too many bytes.
+    case malformed
+    /// The checkpoint is not signed by the log's key.
+    case unsigned
+    /// A signature under the name and the ID of a trusted key does not verify.
+    case badSignature = "bad-signature"
+    /// The checkpoint is one of another log.
+    case wrongOrigin = "wrong-origin"
+    /// Fewer witnesses have cosigned the checkpoint than the policy asks for.
+    case notCosigned = "not-cosigned"
+    /// The history of the log's keys contradicts itself.
+    case badRotation = "bad-rotation"
+    /// An entry is not the one that its hash in the tree is of.
+    case wrongEntry = "wrong-entry"
+    /// A bundle has fewer or more entries than the tree.
+    case wrongCount = "wrong-count"
+    /// A hash in a tile is not that of the entries or the tile below it.
+    case wrongHash = "wrong-hash"
+    /// Entries and tiles fit, but not the root of the checkpoint.
+    case wrongRoot = "wrong-root"
+    /// The log has fewer entries than it had.
+    case shrunk
+    /// The log has shown another tree of the same size.
+    case splitView = "split-view"
+    /// The log does not begin with the entries that it had.
+    case rewritten
+  }
+
+  /// What does not fit.
+  package let kind: Kind
+  /// The file, such as `tile/entries/000.p/7`.
+  package let path: String
+  /// The first entry that it concerns, counted from zero; nil where it is about none in particular.
+  package let entry: UInt64?
+  /// What was expected.
+  package let detail: String
+
+  init(_ kind: Kind, _ path: String, entry: UInt64? = nil, _ detail: String) {
+    (self.kind, self.path, self.entry, self.detail) = (kind, path, entry, detail)
+  }
+
+  /// The finding that an error is in a file that was read. Rethrows what says nothing about the log.
+  init(_ error: LogError, in path: String) throws(LogError) {
+    let kind: Kind =
+      switch error.code {
+      case .malformed, .tooLarge: .malformed
+      case .unsigned: .unsigned
+      case .badSignature: .badSignature
+      case .wrongOrigin: .wrongOrigin
+      case .notCosigned: .notCosigned
+      case .conflict: .badRotation
+      case .unproven, .missing, .damaged, .locked, .full, .failed: throw error
+      }
+    self.init(kind, path, error.detail)
+  }
+
+  /// The kind, the place and what was expected.
+  package var description: String {
+    "\(kind.rawValue): \(path)\(entry.map { ", entry \($0)" } ?? ""): \(detail)"
+  }
+}

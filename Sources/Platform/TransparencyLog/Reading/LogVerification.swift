@@ -1,0 +1,65 @@
+/// A log that was verified as a whole.
+package struct VerifiedLog: Sendable {
+  /// The newest checkpoint.
+  package let checkpoint: VerifiedCheckpoint
+  /// Trust in the log, with the keys that followed the first one.
+  package let trust: LogTrust
+}
+
+extension LogView {
+  /// Verifies a whole log: signatures and cosignatures of its checkpoint, every entry, every hash of every tile, the root,
+  /// and that the log continues the trees of `older`, which are known from elsewhere.
+  ///
+  /// It reads each file once, in the order of entries, and keeps no more than a bundle and a tile of each level. Returns the
+  /// first place that does not fit; throws `.failed` where the log cannot be read to its end.
+  ///
+  /// - Parameters:
+  ///   - progress: Called every 256 entries, with how many were verified, of how many.
+  ///   - entry: Called with each entry and its index. That it stands in the log is proven only when all of it is verified.
+  package static func verify(
+    _ source: any LogSource, trusting trust: LogTrust, since older: [TreeHead],
+    progress: (_ verified: UInt64, _ size: UInt64) -> Void,
+    entry: (_ index: UInt64, _ entry: RawSpan) throws -> Void
+  ) async throws -> Result<VerifiedLog, LogFinding> {
+    do {
+      let trust = try await follow(trust, in: source)
+      let checkpoint = try await readCheckpoint(of: source, trusting: trust)
+      let known = older + trust.history.rotations.map(\.head)
+      var tree = WholeTree(source, checkpoint.checkpoint.head, known: known)
+      try await tree.verify(progress: progress, entry: entry)
+      return .success(VerifiedLog(checkpoint: checkpoint, trust: trust))
+    } catch let finding as LogFinding {
+      return .failure(finding)
+    }
+  }
+
+  /// The log's checkpoint, verified. Throws a `LogFinding` where it is not to be believed.
+  package static func readCheckpoint(
+    of source: any LogSource, trusting trust: LogTrust
+  ) async throws -> VerifiedCheckpoint {
+    let path = LogPath.checkpoint
+    return try await judging(path) {
+      guard let bytes = try await source.read(path, limit: SignedNote.maximumByteCount) else {
+        throw LogFinding(.missing, path, "a log has a checkpoint")
+      }
+      return try trust.verify(SignedNote(bytes))
+    }
+  }
+
+  /// Trust in the log with the keys of its history, where it has one. Throws a `LogFinding` where that is not to be
+  /// believed.
+  package static func follow(_ trust: LogTrust, in source: any LogSource) async throws -> LogTrust {
+    try await judging(LogPath.keys) {
+      guard let bytes = try await source.read(LogPath.keys, limit: KeyHistory.maximumByteCount) else { return trust }
+      return try trust.following(bytes)
+    }
+  }
+
+  private static func judging<Value>(_ path: String, _ body: () async throws -> Value) async throws -> Value {
+    do {
+      return try await body()
+    } catch let error as LogError {
+      throw try LogFinding(error, in: path)
+    }
+  }
+}

@@ -1,0 +1,149 @@
+/// The verification of all entries and tiles of a log, from the left to the right.
+///
+/// Entries are hashed as they come; a tile is compared with what the entries come to as soon as it is full.
+struct WholeTree {
+  private let source: any LogSource
+  private let head: TreeHead
+  /// Trees that the log has shown before, the smallest first, as far as they are not compared yet.
+  private var known: ArraySlice<TreeHead>
+  private var edge = TreeEdge()
+
+  init(_ source: any LogSource, _ head: TreeHead, known: [TreeHead]) {
+    (self.source, self.head) = (source, head)
+    self.known = known.filter { $0 != head }.sorted { $0.size < $1.size }[...]
+  }
+
+  /// Throws a `LogFinding` at the first place that does not fit.
+  mutating func verify(
+    progress: (UInt64, UInt64) -> Void, entry body: (UInt64, RawSpan) throws -> Void
+  ) async throws {
+    try compareSizes()
+    try compareKnown(with: [])
+    while edge.size < head.size {
+      let hashes = try await verifyBundle(body)
+      try compareKnown(with: hashes)
+      try await grow(by: hashes)
+      progress(edge.size, head.size)
+    }
+    for level in TilePath.levels.dropFirst() {
+      guard let path = TilePath.edge(.hashes(level: level), of: head.size) else { continue }
+      try await compare(edge.levels[level], with: path)
+    }
+    guard edge.root == head.root else {
+      throw LogFinding(.wrongRoot, LogPath.checkpoint, "entries and tiles come to another root")
+    }
+  }
+
+  /// What can be said before anything is read.
+  private func compareSizes() throws(LogFinding) {
+    for older in known where older.size >= head.size {
+      throw older.size > head.size
+        ? LogFinding(.shrunk, LogPath.checkpoint, "\(head.size) entries, after a checkpoint of \(older.size)")
+        : LogFinding(.splitView, LogPath.checkpoint, "another root than that of a checkpoint of the same \(head.size)")
+    }
+  }
+
+  /// Compares the known trees that end before the next entry, or among the next ones, which have these hashes.
+  private mutating func compareKnown(with hashes: [MerkleHash]) throws(LogFinding) {
+    while let older = known.first, older.size <= edge.size + UInt64(hashes.count) {
+      known.removeFirst()
+      var edge = edge
+      for hash in hashes.prefix(Int(older.size - edge.size)) {
+        edge.append(hash)
+        while edge.takeFullTile() != nil {}
+      }
+      guard edge.root == older.root else {
+        throw LogFinding(
+          .rewritten, LogPath.checkpoint, "the first \(older.size) entries are not those of an older checkpoint")
+      }
+    }
+  }
+
+  /// Reads the next bundle and its tile, and returns the hashes of its entries, which are those of the tile.
+  private func verifyBundle(_ body: (UInt64, RawSpan) throws -> Void) async throws -> [MerkleHash] {
+    let path = TilePath(.entries, holding: edge.size, in: head.size)
+    let (bundlePath, bytes) = try await read(path, limit: EntryBundle.maximumByteCount)
+    let tile = try await tile(TilePath(.hashes(level: 0), path.index, width: path.width))
+    let bundle = EntryBundle(bytes)
+    var hashes: [MerkleHash] = []
+    hashes.reserveCapacity(TilePath.fullWidth)
+    for (place, range) in bundle.entries.prefix(path.width).enumerated() {
+      let entry = unsafe bundle.bytes.span.bytes.extracting(range)
+      hashes.append(.leaf(entry))
+      guard hashes[place] == tile.hashes[place] else { break }
+      try body(edge.size + UInt64(place), entry)
+    }
+    if let place = hashes.indices.first(where: { hashes[$0] != tile.hashes[$0] }) {
+      throw try await finding(at: place, of: bundle, at: bundlePath, tile)
+    }
+    guard bundle.isWellFormed, bundle.entries.count == bundlePath.width else {
+      let (count, entry) = (bundle.entries.count, edge.size + UInt64(hashes.count))
+      throw LogFinding(
+        .wrongCount, bundlePath.text, entry: entry,
+        "not \(bundlePath.width) entries\(bundle.isWellFormed ? " but \(count)" : " and nothing else")")
+    }
+    return hashes
+  }
+
+  /// Who is wrong where an entry and its hash do not fit: the tree above knows the one or the other.
+  private func finding(
+    at place: Int, of bundle: EntryBundle, at path: TilePath, _ tile: (path: TilePath, hashes: [MerkleHash])
+  ) async throws -> LogFinding {
+    let entry = edge.size + UInt64(place)
+    let entries = Array(bundle.hashes.prefix(tile.hashes.count))
+    let isOfTree = try await isOfTree(entries)
+    if isOfTree, entries.count == tile.hashes.count {
+      return LogFinding(.wrongHash, tile.path.text, entry: entry, "hash \(place) is not that of its entry")
+    }
+    return LogFinding(.wrongEntry, path.text, entry: entry, "entry \(place) is not that of its hash")
+  }
+
+  /// Whether the tree above has just these hashes next.
+  private func isOfTree(_ hashes: [MerkleHash]) async throws -> Bool {
+    guard hashes.count == TilePath.fullWidth else {
+      var edge = edge
+      for hash in hashes { edge.append(hash) }
+      return edge.head == head
+    }
+    let (kind, item) = (TilePath.Kind.hashes(level: 1), edge.size / UInt64(TilePath.fullWidth))
+    let above = try await tile(TilePath(kind, holding: item, in: head.size))
+    return above.hashes[Int(item % UInt64(TilePath.fullWidth))] == .root(over: hashes)
+  }
+
+  /// Takes the entries in, and compares the tiles above that became full with them.
+  private mutating func grow(by hashes: [MerkleHash]) async throws {
+    for hash in hashes { edge.append(hash) }
+    while let full = edge.takeFullTile() {
+      // That of the entries themselves is compared already.
+      if full.path.kind != .hashes(level: 0) { try await compare(full.hashes, with: full.path) }
+    }
+  }
+
+  private func compare(_ hashes: [MerkleHash], with path: TilePath) async throws {
+    let tile = try await tile(path)
+    guard let place = hashes.indices.first(where: { hashes[$0] != tile.hashes[$0] }) else { return }
+    let item = path.index * UInt64(TilePath.fullWidth) + UInt64(place)
+    let below = TilePath(.hashes(level: path.kind.level - 1), item)
+    throw LogFinding(
+      .wrongHash, tile.path.text, entry: item << UInt64(8 * path.kind.level),
+      "hash \(place) is not that of \(below)")
+  }
+
+  /// The hashes of a tile, of the full one where the partial one is gone.
+  private func tile(_ path: TilePath) async throws -> (path: TilePath, hashes: [MerkleHash]) {
+    let (found, bytes) = try await read(path, limit: LogPath.maximumTileSize)
+    guard let hashes = [MerkleHash](tile: bytes), hashes.count == found.width else {
+      throw LogFinding(.malformed, found.text, "not \(found.width) hashes")
+    }
+    return (found, found == path ? hashes : Array(hashes.prefix(path.width)))
+  }
+
+  private func read(_ path: TilePath, limit: Int) async throws -> (path: TilePath, bytes: [UInt8]) {
+    do throws(LogError) {
+      if let read = try await source.read(path, limit: limit) { return read }
+    } catch {
+      throw try LogFinding(error, in: path.text)
+    }
+    throw LogFinding(.missing, path.text, entry: edge.size, "the file is not there")
+  }
+}

@@ -1,0 +1,38 @@
+/// Up to 256 entries as tlog-tiles has them in a file: each behind its length in two bytes, the higher one first.
+package struct EntryBundle: Sendable {
+  /// The most bytes that an entry can have.
+  package static let maximumEntrySize = Int(UInt16.max)
+  /// The most bytes that a bundle can have.
+  package static let maximumByteCount = TilePath.fullWidth * (2 + maximumEntrySize)
+
+  /// All bytes of the file.
+  package let bytes: [UInt8]
+  /// Where each whole entry lies in `bytes`; never more than 256.
+  package let entries: [Range<Int>]
+  /// Whether the file consists of those entries and nothing else.
+  package let isWellFormed: Bool
+
+  /// Takes bytes apart, of whatever form they are.
+  package init(_ bytes: [UInt8]) {
+    var (entries, place) = ([Range<Int>](), 0)
+    entries.reserveCapacity(TilePath.fullWidth)
+    while entries.count < TilePath.fullWidth, bytes.count - place >= 2 {
+      let size = Int(bytes[place]) << 8 | Int(bytes[place + 1])
+      guard bytes.count - place - 2 >= size else { break }
+      entries.append(place + 2..<place + 2 + size)
+      place += 2 + size
+    }
+    (self.bytes, self.entries, isWellFormed) = (bytes, entries, place == bytes.count)
+  }
+
+  /// The hash of each entry.
+  var hashes: [MerkleHash] { entries.map { unsafe .leaf(bytes.span.bytes.extracting($0)) } }
+
+  /// Writes an entry of at most `maximumEntrySize` bytes behind those of a bundle.
+  static func append(_ entry: [UInt8], to bytes: inout [UInt8]) {
+    precondition(entry.count <= maximumEntrySize)
+    bytes.append(UInt8(entry.count >> 8))
+    bytes.append(UInt8(entry.count & 0xff))
+    bytes.append(contentsOf: entry)
+  }
+}

@@ -1,0 +1,69 @@
+/// What a verifier knows of a log from elsewhere: its name, its first key, the witnesses; and the keys that follow from
+/// the first one.
+package struct LogTrust: Sendable {
+  /// The name of the log.
+  package let origin: String
+  /// The log's first key.
+  package let key: VerifierKey
+  /// What is asked of witnesses.
+  package let policy: WitnessPolicy
+  /// The keys that followed, each signed for by the one before.
+  package let history: KeyHistory
+
+  /// The key that the log signs with now.
+  package var newestKey: VerifierKey { history.rotations.last?.key ?? key }
+
+  /// Trust in a log by its name and its first key. Throws `.malformed` for a key that is not one of a log.
+  package init(origin: String, key: VerifierKey, policy: WitnessPolicy) throws(LogError) {
+    guard key.kind == .note else { throw .malformed("a log's key is of the kind of Ed25519 signatures (1)") }
+    (self.origin, self.key, self.policy, history) = (origin, key, policy, KeyHistory())
+  }
+
+  private init(_ trust: LogTrust, _ history: KeyHistory) {
+    (origin, key, policy, self.history) = (trust.origin, trust.key, trust.policy, history)
+  }
+
+  /// The same trust in the log, and in the keys that its file `keys` names.
+  package func following(_ keysFile: [UInt8]) throws(LogError) -> LogTrust {
+    LogTrust(self, try KeyHistory(keysFile, of: origin, from: key))
+  }
+
+  /// What the log says with this note. Throws `.malformed`, `.wrongOrigin`, `.unsigned`, `.badSignature` or
+  /// `.notCosigned`.
+  package func verify(_ note: SignedNote) throws(LogError) -> VerifiedCheckpoint {
+    let checkpoint = try Checkpoint(note.text)
+    guard checkpoint.origin == origin else {
+      throw LogError(.wrongOrigin, "", "the checkpoint is not one of \(origin)")
+    }
+    let signers = try note.verified(by: keys(for: checkpoint.size))
+    let cosignatures = try verifyCosignatures(note)
+    return VerifiedCheckpoint(checkpoint, note, by: signers[0].key, cosignatures)
+  }
+
+  /// The keys that may sign a tree of that size: where one follows another both may, because either has signed there.
+  private func keys(for size: UInt64) -> [VerifierKey] {
+    var (keys, current) = ([VerifierKey](), key)
+    for rotation in history.rotations {
+      if size <= rotation.head.size { keys.append(current) }
+      if size < rotation.head.size { return keys }
+      current = rotation.key
+    }
+    return keys + [current]
+  }
+
+  private func verifyCosignatures(_ note: SignedNote) throws(LogError) -> [VerifiedCheckpoint.Cosignature] {
+    let known = note.signatures.filter { signature in policy.witnesses.contains { $0.isNamed(by: signature) } }
+    var cosignatures: [VerifiedCheckpoint.Cosignature] = []
+    if !known.isEmpty {
+      for (key, signature) in try note.verified(by: policy.witnesses) {
+        guard let time = VerifierKey.time(of: signature.bytes) else { preconditionFailure("it was verified") }
+        cosignatures.append(VerifiedCheckpoint.Cosignature(witness: key, time: time))
+      }
+    }
+    guard Set(cosignatures.map(\.witness)).count >= policy.threshold else {
+      throw LogError(
+        .notCosigned, "", "cosigned by \(Set(cosignatures.map(\.witness)).count) of \(policy.threshold) witnesses")
+    }
+    return cosignatures
+  }
+}

@@ -1,0 +1,23 @@
+/// A checkpoint that the log has signed, and as many witnesses as asked for: `LogTrust` alone makes one.
+package struct VerifiedCheckpoint: Sendable {
+  /// A witness's statement that it saw this tree, and none that contradicts it.
+  package struct Cosignature: Sendable, Equatable {
+    /// The witness's key.
+    package let witness: VerifierKey
+    /// When it was made, in seconds since the Unix epoch.
+    package let time: UInt64
+  }
+
+  /// What was signed.
+  package let checkpoint: Checkpoint
+  /// The note as it was read, with signatures by unknown keys too.
+  package let note: SignedNote
+  /// The log's key that signed it.
+  package let key: VerifierKey
+  /// The cosignatures by witnesses of the policy, which verify.
+  package let cosignatures: [Cosignature]
+
+  init(_ checkpoint: Checkpoint, _ note: SignedNote, by key: VerifierKey, _ cosignatures: [Cosignature]) {
+    (self.checkpoint, self.note, self.key, self.cosignatures) = (checkpoint, note, key, cosignatures)
+  }
+}

@@ -1,0 +1,147 @@
+/// The only writer of a log in a directory: appends entries, and publishes signed checkpoints.
+///
+/// A checkpoint comes about in three steps. `flush` makes all entries and tiles durable, and notes which checkpoint is about
+/// to be signed; the caller has it signed, and perhaps cosigned; `publish` shows it to readers. Whatever is killed and
+/// whenever, the next writer goes on from the last checkpoint that may have been signed, so that no two checkpoints ever
+/// contradict each other: what was flushed is kept, and what lies beyond is overwritten.
+///
+/// All calls block, for as long as the disk takes.
+package final class LogWriter {
+  /// The file in which the checkpoint stands that is about to be signed.
+  static let announcementPath = ".about-to-sign"
+
+  /// The name of the log.
+  package let origin: String
+  /// The last checkpoint that was made durable: it may be signed, or was signed already.
+  package private(set) var flushed: Checkpoint
+  /// The note that readers see; nil before the first one.
+  package private(set) var published: SignedNote?
+
+  /// The number of entries, with those that are not flushed yet.
+  package var size: UInt64 { log.edge.size }
+  /// The directory, to read what was flushed: `LogView(writer.directory, at: writer.flushed.head)`.
+  package var directory: LogDirectory { files.directory }
+  /// Whether there is a checkpoint that may have been signed, and that readers do not see yet.
+  package var isUnpublished: Bool { published?.text != flushed.text }
+
+  private let files: LogFiles
+  private var log: GrowingLog
+  private var publishedSize: UInt64
+
+  /// Opens the log of that name in a directory, or begins it where there is none.
+  ///
+  /// Throws `.locked` where another process writes to it, `.wrongOrigin` where it is another log, `.damaged` or `.missing`
+  /// with the file at the right edge that does not fit, `.malformed` for a name that no log can have, and `.full` or
+  /// `.failed` where the disk does not do what is needed.
+  package init(opening path: String, origin: String) throws(LogError) {
+    guard KeyName.isValid(origin) else {
+      throw .malformed("a log's name has no blanks, plus signs or control characters")
+    }
+    self.origin = origin
+    let files = try LogFiles(locking: path)
+    let note = try Self.readNote(in: files.directory)
+    let published = try Self.reading(LogPath.checkpoint) { () throws(LogError) in
+      try note.map { note throws(LogError) in try Checkpoint(note.text) }
+    }
+    let announced = try Self.readAnnouncement(in: files.directory)
+    let base = try LogRecovery.base(
+      of: origin, published: published, announced: announced, hasTiles: try files.hasTiles())
+    if let base {
+      flushed = base
+      log = try LogRecovery.restore(base.head, from: files.directory)
+      for older in [published, announced] {
+        guard let older, older.size < base.size else { continue }
+        try LogRecovery.check(base.head, continues: older, in: files.directory)
+      }
+    } else {
+      (flushed, log) = (Checkpoint(origin: origin, head: .empty), GrowingLog())
+      // From here on, tiles without a checkpoint are those of one that was lost.
+      try files.replace(Self.announcementPath, with: flushed.text)
+    }
+    self.files = files
+    (self.published, publishedSize) = (note, published?.size ?? 0)
+    // A writer that was killed behind a publication has not removed what it made superfluous.
+    try removePartials(from: publishedSize - min(publishedSize, Self.reviewedSize), to: publishedSize)
+  }
+
+  /// Appends an entry in memory, and returns its index. Throws `.tooLarge` for one of more than 65,535 bytes.
+  package func append(_ entry: [UInt8]) throws(LogError) -> UInt64 {
+    guard entry.count <= EntryBundle.maximumEntrySize else {
+      throw LogError(.tooLarge, "", "an entry of more than \(EntryBundle.maximumEntrySize) bytes")
+    }
+    log.append(entry)
+    return log.edge.size - 1
+  }
+
+  /// Makes all entries and tiles durable, and returns the checkpoint that may now be signed.
+  ///
+  /// Where it throws (`.full`, `.failed`), nothing is lost: the entries are still in memory, and the next call tries again.
+  package func flush() throws(LogError) -> Checkpoint {
+    let next = Checkpoint(origin: origin, head: log.edge.head)
+    guard next.size > flushed.size else { return flushed }
+    for file in log.files { try files.write(file.bytes, to: file.path.text) }
+    try files.sync()
+    // A witness may see the checkpoint as soon as it is signed: from here on no other one of this size may be made.
+    try files.replace(Self.announcementPath, with: next.text)
+    log.settle()
+    flushed = next
+    return next
+  }
+
+  /// Shows a signed checkpoint to readers: the last one that was flushed, or once more the one that they see, with other
+  /// signatures. Then removes partial files that full ones have replaced.
+  ///
+  /// Throws `.conflict` for any other one. After `.full` or `.failed` it can be called again.
+  package func publish(_ note: SignedNote) throws(LogError) {
+    guard note.text == flushed.text || note.text == published?.text else {
+      throw LogError(.conflict, LogPath.checkpoint, "this is not the checkpoint that was flushed")
+    }
+    try files.replace(LogPath.checkpoint, with: note.bytes)
+    published = note
+    guard note.text == flushed.text else { return }
+    let old = publishedSize
+    publishedSize = flushed.size
+    try removePartials(from: old, to: flushed.size)
+  }
+
+  /// Shows the history of the log's keys to readers. It has to stand there before a checkpoint that a new key has signed.
+  package func publish(_ history: KeyHistory) throws(LogError) {
+    try files.replace(LogPath.keys, with: history.bytes)
+  }
+
+  /// Removes the partial files of what became full between two sizes that readers have seen.
+  private func removePartials(from old: UInt64, to new: UInt64) throws(LogError) {
+    let width = UInt64(TilePath.fullWidth)
+    for kind in TilePath.kinds {
+      for index in TilePath.count(kind, in: old) / width..<TilePath.count(kind, in: new) / width {
+        try files.removePartials(of: TilePath(kind, index))
+      }
+    }
+  }
+
+  /// How many entries before its end are looked at for partial files when a log is opened.
+  private static let reviewedSize: UInt64 = 1 << 18
+
+  private static func readNote(in directory: LogDirectory) throws(LogError) -> SignedNote? {
+    try reading(LogPath.checkpoint) { () throws(LogError) in
+      try directory.contents(of: LogPath.checkpoint, limit: SignedNote.maximumByteCount)
+        .map { bytes throws(LogError) in try SignedNote(bytes) }
+    }
+  }
+
+  private static func readAnnouncement(in directory: LogDirectory) throws(LogError) -> Checkpoint? {
+    try reading(announcementPath) { () throws(LogError) in
+      try directory.contents(of: announcementPath, limit: SignedNote.maximumByteCount)
+        .map { bytes throws(LogError) in try Checkpoint(bytes) }
+    }
+  }
+
+  /// Says of what a file holds that it is damage: the writer wrote it, and nobody else does.
+  private static func reading<Value>(_ path: String, _ body: () throws(LogError) -> Value) throws(LogError) -> Value {
+    do {
+      return try body()
+    } catch {
+      throw [.malformed, .tooLarge].contains(error.code) ? LogError(.damaged, path, error.detail) : error
+    }
+  }
+}
