@@ -113,7 +113,7 @@ let package = Package(
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
         "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite",
         "Telemetry", "TestSupport", "durable-writer", "killed-consumer", "newsletter",
-      ], beside: ["Python"]),
+      ], beside: ["Golden", "Python"]),
     tests(
       "AccountStoreTests",
       [

@@ -19,6 +19,11 @@ import Testing
     #expect(Timestamp(milliseconds: milliseconds)?.description == text)
   }
 
+  @Test(arguments: moments)
+  func readsRFC3339(_ milliseconds: Int64, _ text: String) {
+    #expect(Timestamp(rfc3339: text)?.milliseconds == milliseconds)
+  }
+
   @Test(arguments: [-1, 253_402_300_800_000, .min, .max])
   func refusesWhatLiesOutsideTheYears(_ milliseconds: Int64) {
     #expect(Timestamp(milliseconds: milliseconds) == nil)

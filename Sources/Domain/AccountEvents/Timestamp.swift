@@ -22,6 +22,12 @@ public struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertible
     milliseconds = seconds * 1000
   }
 
+  /// The moment that a text names in RFC 3339's form, as `RFC3339.milliseconds(of:)` reads it; nil where it names none.
+  public init?(rfc3339 text: String) {
+    guard let milliseconds = RFC3339.milliseconds(of: text) else { return nil }
+    self.init(milliseconds: milliseconds)
+  }
+
   private init(clamping milliseconds: Int64) { self.milliseconds = min(max(milliseconds, 0), Self.end - 1) }
 
   /// What the system's clock says. For programs: whatever lies below them takes the time as a parameter.

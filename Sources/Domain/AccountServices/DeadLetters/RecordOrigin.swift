@@ -9,6 +9,11 @@ package struct RecordOrigin: Sendable, Hashable, Comparable, CustomStringConvert
   /// The offset.
   package let offset: Int64
 
+  /// A place from its parts.
+  package init(_ topic: String, _ partition: Int32, _ offset: Int64) {
+    (self.topic, self.partition, self.offset) = (topic, partition, offset)
+  }
+
   /// The record's own place.
   init(_ record: ConsumedRecord) {
     (topic, partition, offset) = (record.topic, record.position.partition, record.position.offset)
