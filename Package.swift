@@ -129,7 +129,7 @@ let package = Package(
       ]),
     .target(
       name: "TestSupport",
-      dependencies: ["CLinux", "COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
+      dependencies: ["COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     // What stands in for Kafka around a consumer, and watches its store.
     .target(

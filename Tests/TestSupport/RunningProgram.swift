@@ -1,4 +1,3 @@
-import CLinux
 public import EventLoop
 public import Glibc
 
@@ -85,14 +84,13 @@ public final class RunningProgram {
     _ path: String, _ arguments: [String], _ environment: [String: String] = [:], endsWithItsInput: Bool = false
   ) throws {
     name = String(path.split(separator: "/").last ?? "")
-    let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
+    let (input, output, errors) = (try ChildProcess.Pipe(), try ChildProcess.Pipe(), try ChildProcess.Pipe())
     // setpriv has the kernel kill the program when the thread that started it, the loop's, is gone; it stays the same
     // process. A crash of a program that is meant to end must not draw its backtrace.
     let environment = environment.merging(Self.inherited) { own, _ in own }
     let leash = endsWithItsInput ? [] : ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"]
-    identifier = try spawn(
-      leash + [path] + arguments,
-      environment.map { "\($0.key)=\($0.value)" }, (input.reading, output.writing, errors.writing))
+    identifier = try ChildProcess.spawn(
+      leash + [path] + arguments, environment, (input.reading, output.writing, errors.writing), inGroupOfItsOwn: false)
     for number in [input.reading, output.writing, errors.writing] { close(number) }
     self.input = input.writing
     outputPipe = try ProgramOutput(output.reading)
@@ -193,62 +191,4 @@ public final class RunningProgram {
     let text = String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     return text.split(separator: "/").dropLast().map { "/\($0)" }.joined()
   }()
-}
-
-/// Both ends of a pipe.
-private struct Pipe {
-  let reading: CInt
-  let writing: CInt
-
-  /// What a pipe holds, in bytes.
-  private static let room: CInt = 1 << 20
-
-  init() throws(SystemError) {
-    var numbers: [CInt] = [0, 0]
-    guard unsafe clinux_pipe(&numbers, Self.room) == 0 else { throw .current }
-    (reading, writing) = (numbers[0], numbers[1])
-  }
-}
-
-/// Starts a process with these descriptors as its first three and no others, and with no signal blocked or ignored.
-private func spawn(
-  _ arguments: [String], _ environment: [String], _ descriptors: (CInt, CInt, CInt)
-) throws(SystemError) -> pid_t {
-  var actions = unsafe posix_spawn_file_actions_t()
-  unsafe posix_spawn_file_actions_init(&actions)
-  defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-  unsafe posix_spawn_file_actions_adddup2(&actions, descriptors.0, 0)
-  unsafe posix_spawn_file_actions_adddup2(&actions, descriptors.1, 1)
-  unsafe posix_spawn_file_actions_adddup2(&actions, descriptors.2, 2)
-  unsafe clinux_spawn_close_from(&actions, 3)
-  var attributes = posix_spawnattr_t()
-  unsafe posix_spawnattr_init(&attributes)
-  defer { unsafe posix_spawnattr_destroy(&attributes) }
-  var (none, all) = (sigset_t(), sigset_t())
-  unsafe sigemptyset(&none)
-  unsafe sigfillset(&all)
-  unsafe posix_spawnattr_setsigmask(&attributes, &none)
-  unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-  unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-  var identifier: pid_t = 0
-  let failure: CInt = unsafe withCStrings(arguments) { arguments -> CInt in
-    unsafe withCStrings(environment) { environment -> CInt in
-      guard let program = unsafe arguments[0] else { return EINVAL }
-      return unsafe posix_spawn(&identifier, program, &actions, &attributes, arguments, environment)
-    }
-  }
-  guard failure == 0 else { throw SystemError(code: failure) }
-  return identifier
-}
-
-/// Calls `body` with the strings as C has them, and a null pointer behind the last.
-private func withCStrings<Value>(
-  _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Value
-) -> Value {
-  var pointers = unsafe strings.map { unsafe strdup($0) } + [nil]
-  defer { unsafe pointers.forEach { unsafe free($0) } }
-  return unsafe pointers.withUnsafeMutableBufferPointer { buffer in
-    guard let start = buffer.baseAddress else { preconditionFailure("there is a null pointer at least") }
-    return unsafe body(start)
-  }
 }
