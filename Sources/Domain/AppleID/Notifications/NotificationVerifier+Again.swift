@@ -26,7 +26,7 @@ extension NotificationVerifier {
 
 extension AppleSigningKey {
   /// The key that verifies; nil where the modulus is a number that cannot be an RSA key's.
-  fileprivate var publicKey: RSAPublicKey? {
+  var publicKey: RSAPublicKey? {
     guard let modulus = Base64URL.decode(modulus) else { return nil }
     do throws(CryptographyError) {
       return try RSAPublicKey(modulus: modulus, exponent: [1, 0, 1])
