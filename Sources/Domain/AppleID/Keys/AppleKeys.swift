@@ -108,6 +108,7 @@ package final class AppleKeys {
   /// Finds out whether Apple has a key that is not in `current`. Waits for a fetch where one may be made, unless the task
   /// is cancelled.
   package func lookUp(_ id: KeyID) async -> KeyLookup {
+    if let answer = answerAtOnce(on: id) { return answer }
     let place = Place()
     return await withTaskCancellationHandler {
       await withCheckedContinuation { waiter in
@@ -127,13 +128,18 @@ package final class AppleKeys {
   }
 
   private func ask(_ question: Question) {
-    if current[question.id] != nil { return question.answer(.found(current)) }
-    switch plan.step(for: question.id, at: alarm.now) {
-    case .absent: question.answer(absence(of: question.id))
-    case .wait where isRunning && questions.count < Self.maximumQuestions:
-      questions.append(question)
-      ring()
-    case .wait, .notBefore: question.answer(.unavailable)
+    if let answer = answerAtOnce(on: question.id) { return question.answer(answer) }
+    questions.append(question)
+    ring()
+  }
+
+  /// What can be said of a key without a fetch; nil where one is to be waited for.
+  private func answerAtOnce(on id: KeyID) -> KeyLookup? {
+    if current[id] != nil { return .found(current) }
+    return switch plan.step(for: id, at: alarm.now) {
+    case .absent: absence(of: id)
+    case .wait where isRunning && questions.count < Self.maximumQuestions: nil
+    case .wait, .notBefore: .unavailable
     }
   }
 
