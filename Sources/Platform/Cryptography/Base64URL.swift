@@ -21,34 +21,46 @@ public enum Base64URL {
 
   /// Decodes into memory that has the right size, and says whether the input is strict base64url.
   private static func decode(_ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer) -> Bool {
-    // Only the value of a character outside the alphabet has its two highest bits set; they survive every `|`, so one
-    // test at the end suffices.
+    // Only what a character outside the alphabet stands for has its highest byte set; it survives every `|`, so one test at
+    // the end suffices.
     var seen: UInt32 = 0
     var position = 0, written = 0
-    while position &+ 4 <= input.count {
-      let a = unsafe sextet(input[position]), b = unsafe sextet(input[position &+ 1])
-      let c = unsafe sextet(input[position &+ 2]), d = unsafe sextet(input[position &+ 3])
-      seen |= a | b | c | d
-      let bits = a << 18 | b << 12 | c << 6 | d
-      unsafe output[written] = UInt8(truncatingIfNeeded: bits >> 16)
-      unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bits >> 8)
-      unsafe output[written &+ 2] = UInt8(truncatingIfNeeded: bits)
-      position &+= 4
-      written &+= 3
+    unsafe shares.withUnsafeBufferPointer { shares in
+      while position &+ 4 <= input.count {
+        let bytes =
+          unsafe shares[Int(input[position])] | shares[256 &+ Int(input[position &+ 1])]
+          | shares[512 &+ Int(input[position &+ 2])] | shares[768 &+ Int(input[position &+ 3])]
+        seen |= bytes
+        unsafe output[written] = UInt8(truncatingIfNeeded: bytes)
+        unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bytes >> 8)
+        unsafe output[written &+ 2] = UInt8(truncatingIfNeeded: bytes >> 16)
+        position &+= 4
+        written &+= 3
+      }
     }
     let rest = input.count &- position
-    guard rest > 0 else { return seen < 64 }
-    let a = unsafe sextet(input[position]), b = unsafe sextet(input[position &+ 1])
-    let c = unsafe rest == 3 ? sextet(input[position &+ 2]) : 0
-    seen |= a | b | c
-    let bits = a << 18 | b << 12 | c << 6
-    unsafe output[written] = UInt8(truncatingIfNeeded: bits >> 16)
-    if rest == 3 { unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bits >> 8) }
-    let unused: UInt32 = rest == 3 ? 0xff : 0xffff
-    return seen < 64 && bits & unused == 0
+    guard rest > 0 else { return seen < 1 << 24 }
+    var bytes = unsafe shares[Int(input[position])] | shares[256 + Int(input[position &+ 1])]
+    if rest == 3 { bytes |= unsafe shares[512 + Int(input[position &+ 2])] }
+    unsafe output[written] = UInt8(truncatingIfNeeded: bytes)
+    if rest == 3 { unsafe output[written &+ 1] = UInt8(truncatingIfNeeded: bytes >> 8) }
+    // Beyond whole bytes are the unused bits, and what a character outside the alphabet has set.
+    return seen < 1 << 24 && bytes >> (rest == 3 ? 16 : 8) == 0
   }
 
-  private static func sextet(_ character: UInt8) -> UInt32 { UInt32(sextets[Int(character)]) }
+  /// What each character adds to the three bytes of its group, the first byte lowest, at each of its four places.
+  private static let shares: [UInt32] = (0..<4).flatMap { place in
+    (0..<256).map { character in
+      let value = UInt32(sextets[character])
+      if value == 0xff { return 0xff00_0000 }
+      return switch place {
+      case 0: value << 2
+      case 1: value >> 4 | (value & 15) << 12
+      case 2: (value >> 2) << 8 | (value & 3) << 22
+      default: value << 16
+      }
+    }
+  }
 }
 
 extension Base64URL {
