@@ -173,6 +173,11 @@ import Testing
     #expect(MonotonicTime(nanoseconds: 5) + .seconds(Int64.max) == .distantFuture)
     #expect(Duration.seconds(Int64.min).wholeNanoseconds == .min)
     #expect(Duration.nanoseconds(-7).wholeNanoseconds == -7)
+    // On both sides of where 64 bits end for what is left without the factor 512: 78 minutes and 42 seconds.
+    for nanoseconds: Int64 in [0, 999_999_999, 4_722_366_482_869, 4_722_366_482_870, .max] {
+      #expect(Duration.nanoseconds(nanoseconds).wholeNanoseconds == nanoseconds)
+    }
+    #expect((Duration.nanoseconds(8) - Duration(secondsComponent: 0, attosecondsComponent: 1)).wholeNanoseconds == 7)
     #expect(MonotonicTime(nanoseconds: 70) - MonotonicTime(nanoseconds: 20) == .nanoseconds(50))
   }
 
