@@ -1,6 +1,6 @@
 /// Takes lines off the front of a text from outside.
 struct LineReader {
-  /// What is left of the text.
+  /// The rest of the text.
   private(set) var rest: ArraySlice<UInt8>
 
   init(_ bytes: [UInt8]) { rest = bytes[...] }

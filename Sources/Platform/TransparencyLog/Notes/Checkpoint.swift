@@ -1,5 +1,5 @@
-/// What a log says of its tree, as the text of a note (tlog-checkpoint). It is to be believed of a `VerifiedCheckpoint`
-/// alone.
+/// A log's statement about its tree, as the text of a note (tlog-checkpoint). Only that of a `VerifiedCheckpoint` can be
+/// trusted.
 package struct Checkpoint: Sendable, Hashable {
   /// The name of the log.
   package let origin: String
@@ -21,17 +21,19 @@ package struct Checkpoint: Sendable, Hashable {
 
   /// Reads the text of a note.
   package init(_ text: [UInt8]) throws(LogError) {
-    guard text.last == UInt8(ascii: "\n"), let valid = String(validating: text.dropLast(), as: UTF8.self) else {
+    guard text.last == UInt8(ascii: "\n"), String(validating: text, as: UTF8.self) != nil else {
       throw .malformed("a checkpoint is lines of UTF-8")
     }
-    let lines = valid.split(separator: "\n", omittingEmptySubsequences: false)
-    guard lines.count >= 3, !lines.contains(""), let size = UInt64(decimal: lines[1].utf8),
-      let root = MerkleHash(base64: lines[2].utf8)
+    let lines = text.dropLast().split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    guard lines.count >= 3, lines.allSatisfy({ !$0.isEmpty }), let size = UInt64(decimal: lines[1]),
+      let root = MerkleHash(base64: lines[2])
     else { throw .malformed("a checkpoint is an origin, a size, a root in Base64 and lines that are not empty") }
-    (origin, head, extensions) = (
-      String(lines[0]), TreeHead(size: size, root: root), lines.dropFirst(3).map(String.init)
-    )
+    let texts = lines.map { String(decoding: $0, as: UTF8.self) }
+    (origin, head, extensions) = (texts[0], TreeHead(size: size, root: root), Array(texts.dropFirst(3)))
   }
+
+  /// Whether it is one of the log of that name, byte for byte.
+  func isOf(_ origin: String) -> Bool { self.origin.utf8.elementsEqual(origin.utf8) }
 
   /// The text for a note.
   package var text: [UInt8] {

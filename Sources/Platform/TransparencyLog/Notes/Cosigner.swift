@@ -1,6 +1,6 @@
 import Cryptography
 
-/// The key of a witness: it cosigns checkpoints (tlog-cosignature). Whether one may be cosigned, the witness has to know.
+/// The private key of a witness, which cosigns checkpoints (tlog-cosignature). Checking consistency is up to the caller.
 package struct Cosigner: Sendable {
   /// The key that verifies its cosignatures.
   package let key: VerifierKey

@@ -5,7 +5,7 @@ import Cryptography
 /// The name and the ID, a short hash of name and key, say in a signature line which key it is from; the key alone says
 /// whether it is.
 package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
-  /// What a signature by the key is over; the raw value is signed-note's identifier byte.
+  /// The signature type; the raw value is signed-note's identifier byte.
   package enum Kind: UInt8, Sendable {
     /// The note's text, by Ed25519: a log's own key.
     case note = 0x01
@@ -15,7 +15,7 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
 
   /// The key's name, such as `example.com/log`.
   package let name: String
-  /// What it signs.
+  /// The signature type.
   package let kind: Kind
   /// The first four bytes of a hash over name, kind and key.
   package let id: UInt32
@@ -69,7 +69,9 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether a signature line is under this key's name and ID; whether it is by the key, `verifies` says.
-  func isNamed(by signature: NoteSignature) -> Bool { signature.name == name && signature.keyID == id }
+  func isNamed(by signature: NoteSignature) -> Bool {
+    signature.keyID == id && signature.name.utf8.elementsEqual(name.utf8)
+  }
 
   /// The time of a cosignature, in seconds since the Unix epoch; nil where it has not that form.
   static func time(of cosignature: [UInt8]) -> UInt64? {
@@ -78,7 +80,7 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
     return time <= UInt64(Int64.max) ? time : nil
   }
 
-  /// What a witness signs.
+  /// The message that a witness signs.
   static func message(cosigning text: [UInt8], at time: UInt64) -> [UInt8] {
     Array("cosignature/v1\ntime \(time)\n".utf8) + text
   }

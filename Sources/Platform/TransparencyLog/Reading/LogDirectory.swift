@@ -3,7 +3,8 @@ import Glibc
 
 /// A log in a directory on disk.
 ///
-/// Its calls block for as long as the disk takes, `read` too: whoever must not wait wraps them.
+/// Its calls block for as long as the disk takes, `read` too: a caller that must not wait runs them on a thread of its own.
+/// Paths are taken as they are: one from outside has to be checked first (`TilePath`).
 package struct LogDirectory: LogSource {
   /// The directory.
   package let path: String

@@ -1,6 +1,6 @@
-/// The first place of a log that does not fit: why a verifier says no.
+/// The first place at which a log contradicts itself, its signatures or an older checkpoint.
 package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What does not fit; the raw value is part of reports.
+  /// The kind of contradiction; the raw value appears in reports.
   package enum Kind: String, Sendable, CaseIterable {
     /// A file that the size of the log asks for is not there.
     case missing
@@ -32,13 +32,13 @@ package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
     case rewritten
   }
 
-  /// What does not fit.
+  /// The kind of contradiction.
   package let kind: Kind
   /// The file, such as `tile/entries/000.p/7`.
   package let path: String
-  /// The first entry that it concerns, counted from zero; nil where it is about none in particular.
+  /// The first entry concerned, counted from zero; nil if none in particular is.
   package let entry: UInt64?
-  /// What was expected.
+  /// The expectation that does not hold.
   package let detail: String
 
   init(_ kind: Kind, _ path: String, entry: UInt64? = nil, _ detail: String) {
@@ -60,7 +60,7 @@ package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
     self.init(kind, path, error.detail)
   }
 
-  /// The kind, the place and what was expected.
+  /// The kind, the place and the expectation that does not hold.
   package var description: String {
     "\(kind.rawValue): \(path)\(entry.map { ", entry \($0)" } ?? ""): \(detail)"
   }

@@ -1,11 +1,11 @@
-/// A log at a certain size, read from anywhere: nothing that it returns is other than the root says.
+/// A log at a given tree, read from any source. Everything that it returns is proven against the root.
 package struct LogView: Sendable {
-  /// Where the log is read from.
+  /// The source that the log is read from.
   package let source: any LogSource
-  /// The tree, whose root is believed.
+  /// The trusted tree.
   package let head: TreeHead
 
-  /// A view of the log at a tree that somebody has verified: that of a `VerifiedCheckpoint`, or the writer's own.
+  /// A view of the log at a trusted tree: that of a `VerifiedCheckpoint`, or the writer's own.
   package init(_ source: any LogSource, at head: TreeHead) { (self.source, self.head) = (source, head) }
 
   /// The proof that the tree has the entry at `index`, and the hash of that entry.

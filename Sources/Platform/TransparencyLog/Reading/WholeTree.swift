@@ -34,7 +34,7 @@ struct WholeTree {
     }
   }
 
-  /// What can be said before anything is read.
+  /// Compares the sizes of known trees before anything is read.
   private func compareSizes() throws(LogFinding) {
     for older in known where older.size >= head.size {
       throw older.size > head.size
@@ -85,7 +85,7 @@ struct WholeTree {
     return hashes
   }
 
-  /// Who is wrong where an entry and its hash do not fit: the tree above knows the one or the other.
+  /// The finding for an entry that does not fit its hash. The tree above the tile tells which of the two is wrong.
   private func finding(
     at place: Int, of bundle: EntryBundle, at path: TilePath, _ tile: (path: TilePath, hashes: [MerkleHash])
   ) async throws -> LogFinding {

@@ -12,7 +12,7 @@ package struct EntryBundle: Sendable {
   /// Whether the file consists of those entries and nothing else.
   package let isWellFormed: Bool
 
-  /// Takes bytes apart, of whatever form they are.
+  /// Parses bytes as far as they form entries.
   package init(_ bytes: [UInt8]) {
     var (entries, place) = ([Range<Int>](), 0)
     entries.reserveCapacity(TilePath.fullWidth)

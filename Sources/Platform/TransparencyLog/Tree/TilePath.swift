@@ -1,6 +1,6 @@
 /// The place of a tile or of an entry bundle in a log, as tlog-tiles names it: `tile/0/x001/234`, `tile/entries/000.p/7`.
 package struct TilePath: Sendable, Hashable, CustomStringConvertible {
-  /// What the items of the file are.
+  /// The kind of items in a file.
   package enum Kind: Sendable, Hashable {
     /// Hashes over 256 to the power of `level` entries each; those of level 0 are of single entries.
     case hashes(level: Int)
@@ -20,19 +20,19 @@ package struct TilePath: Sendable, Hashable, CustomStringConvertible {
   package static let fullWidth = 256
   /// The levels that a tree can have whose size is a `UInt64`.
   static let levels = 0..<8
-  /// What a log consists of: entries, and hashes of each level.
+  /// All kinds: entries, and the hashes of each level.
   static let kinds: [Kind] = [.entries] + levels.map { .hashes(level: $0) }
 
-  /// What the items are.
+  /// The kind of items.
   package let kind: Kind
   /// The number of the file among those of its kind.
   package let index: UInt64
   /// The number of items: 256, or fewer in a partial file at the right edge.
   package let width: Int
 
-  /// Whether it is no partial one.
+  /// Whether the file is full rather than partial.
   package var isFull: Bool { width == Self.fullWidth }
-  /// The full file in whose place it stands for now.
+  /// The path of the full file that a partial one precedes.
   package var full: TilePath { TilePath(kind, index) }
 
   /// The file of that kind and number.
@@ -41,7 +41,7 @@ package struct TilePath: Sendable, Hashable, CustomStringConvertible {
     (self.kind, self.index, self.width) = (kind, index, width)
   }
 
-  /// The file that has the item of that number in a tree of `size` entries, which has that many items at least.
+  /// The file that holds item number `item` in a tree of `size` entries. The tree must have that item.
   init(_ kind: Kind, holding item: UInt64, in size: UInt64) {
     let index = item / UInt64(Self.fullWidth)
     let count = Self.count(kind, in: size) - index * UInt64(Self.fullWidth)
@@ -84,8 +84,8 @@ package struct TilePath: Sendable, Hashable, CustomStringConvertible {
     } else {
       return nil
     }
-    // What is lenient above (signs, zeros, other digits) is not what is written.
-    guard self.text == text else { return nil }
+    // The parsing above is lenient about signs, zeros and prefixes; comparing with the canonical form is not.
+    guard self.text.utf8.elementsEqual(text.utf8) else { return nil }
   }
 
   /// The path, relative to the log's prefix.

@@ -1,4 +1,4 @@
-/// The right edge of a Merkle tree: the hashes that its growth and its root follow from, at most 255 a level.
+/// The right edge of a Merkle tree: at most 255 hashes per level, enough to append entries and to compute the root.
 struct TreeEdge: Sendable, Equatable {
   /// A tile that has just become full.
   struct FullTile: Sendable, Equatable {
@@ -36,7 +36,7 @@ struct TreeEdge: Sendable, Equatable {
     return edge
   }
 
-  /// Appends an entry by its hash. Whoever appends takes out the tiles that became full before the next one.
+  /// Appends an entry by its hash. The caller then takes out full tiles until there is none.
   mutating func append(_ leaf: MerkleHash) {
     precondition(levels[0].count < TilePath.fullWidth, "a full tile was not taken out")
     levels[0].append(leaf)

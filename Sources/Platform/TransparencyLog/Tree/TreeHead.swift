@@ -1,4 +1,4 @@
-/// What a Merkle tree is known by: how many entries it has, and its root.
+/// The head of a Merkle tree: its size and its root.
 package struct TreeHead: Sendable, Hashable {
   /// The tree without entries.
   package static let empty = TreeHead(size: 0, root: .empty)

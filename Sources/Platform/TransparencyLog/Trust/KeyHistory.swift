@@ -3,7 +3,7 @@
 /// The file is the notes one behind the other, an empty line between two. A log whose key was never rotated has none.
 package struct KeyHistory: Sendable, Equatable {
   /// The most bytes that the file can have.
-  package static let maximumByteCount = 1_000_000
+  package static let maximumByteCount = 100_000
 
   /// The rotations, the oldest first.
   package private(set) var rotations: [KeyRotation] = []

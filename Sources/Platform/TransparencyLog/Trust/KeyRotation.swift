@@ -2,7 +2,7 @@
 ///
 /// The note's text is five lines: `key-rotation/v1`, the origin, size and root of the last tree that the old key signs, and
 /// the new key. No checkpoint can be taken for it, nor it for a checkpoint, because the second line of one is a number.
-/// From that tree on, the old key's signatures count for nothing: whoever steals it after the rotation cannot go on.
+/// Beyond that tree the old key's signatures count for nothing, so a thief of the old key cannot extend the log.
 package struct KeyRotation: Sendable, Hashable {
   /// The last tree that the old key signs, and the first one that the new key may sign.
   package let head: TreeHead
@@ -11,7 +11,7 @@ package struct KeyRotation: Sendable, Hashable {
   /// The note, with signatures by the old and by the new key.
   package let note: SignedNote
 
-  /// Rotates a log's key: the old key signs for the new one, and the new one shows that somebody has it.
+  /// Rotates a log's key: the old key signs for the new one, and the new one proves its possession.
   ///
   /// The checkpoint has to be the last one that the old key has signed or might have signed: `LogWriter.flushed`.
   package static func sign(

@@ -43,6 +43,7 @@ package struct LogProof: Sendable, Hashable {
     // The size of a tree is a UInt64.
     inclusion = InclusionProof(try lines.hashes(atMost: 64))
     note = try SignedNote(Array(lines.rest))
+    _ = try Checkpoint(note.text)
   }
 
   /// The bytes of the file.

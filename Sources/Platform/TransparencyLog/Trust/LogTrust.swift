@@ -1,13 +1,13 @@
-/// What a verifier knows of a log from elsewhere: its name, its first key, the witnesses; and the keys that follow from
-/// the first one.
+/// A verifier's trust in a log, configured out of band: its name, its first key and a policy for witnesses, with the keys
+/// that followed the first one.
 package struct LogTrust: Sendable {
   /// The name of the log.
   package let origin: String
   /// The log's first key.
   package let key: VerifierKey
-  /// What is asked of witnesses.
+  /// The cosignatures that a checkpoint needs.
   package let policy: WitnessPolicy
-  /// The keys that followed, each signed for by the one before.
+  /// The rotations from the first key on.
   package let history: KeyHistory
 
   /// The key that the log signs with now.
@@ -28,11 +28,11 @@ package struct LogTrust: Sendable {
     LogTrust(self, try KeyHistory(keysFile, of: origin, from: key))
   }
 
-  /// What the log says with this note. Throws `.malformed`, `.wrongOrigin`, `.unsigned`, `.badSignature` or
+  /// The checkpoint in a note, verified. Throws `.malformed`, `.wrongOrigin`, `.unsigned`, `.badSignature` or
   /// `.notCosigned`.
   package func verify(_ note: SignedNote) throws(LogError) -> VerifiedCheckpoint {
     let checkpoint = try Checkpoint(note.text)
-    guard checkpoint.origin == origin else {
+    guard checkpoint.isOf(origin) else {
       throw LogError(.wrongOrigin, "", "the checkpoint is not one of \(origin)")
     }
     let signers = try note.verified(by: keys(for: checkpoint.size))

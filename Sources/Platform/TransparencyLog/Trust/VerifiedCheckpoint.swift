@@ -4,11 +4,11 @@ package struct VerifiedCheckpoint: Sendable {
   package struct Cosignature: Sendable, Equatable {
     /// The witness's key.
     package let witness: VerifierKey
-    /// When it was made, in seconds since the Unix epoch.
+    /// The time of the cosignature, in seconds since the Unix epoch.
     package let time: UInt64
   }
 
-  /// What was signed.
+  /// The signed checkpoint.
   package let checkpoint: Checkpoint
   /// The note as it was read, with signatures by unknown keys too.
   package let note: SignedNote

@@ -27,6 +27,7 @@ package struct WitnessRequest: Sendable, Equatable {
     oldSize = size
     consistency = ConsistencyProof(try lines.hashes(atMost: Self.maximumHashCount))
     note = try SignedNote(Array(lines.rest))
+    _ = try Checkpoint(note.text)
   }
 
   /// The body.

@@ -1,4 +1,4 @@
-/// What a log's writer has in memory: the right edge of its tree, and the files that are not durable yet.
+/// A log's state in the writer's memory: the right edge of its tree, and the files that are not durable yet.
 struct GrowingLog: Sendable, Equatable {
   /// A tile or a bundle, as it is to stand in the log.
   struct File: Sendable, Equatable {
@@ -9,9 +9,9 @@ struct GrowingLog: Sendable, Equatable {
   private(set) var edge = TreeEdge()
   /// The entries of the bundle that is not full yet.
   private var bundle: [UInt8] = []
-  /// What became full since the last time that everything was durable.
+  /// The files that became full since everything was last durable.
   private var full: [File] = []
-  /// The size at which everything was durable the last time.
+  /// The size at which everything was last durable.
   private var durableSize: UInt64 = 0
 
   /// A log without entries.
@@ -48,7 +48,7 @@ struct GrowingLog: Sendable, Equatable {
       }
   }
 
-  /// Takes note that the files are durable.
+  /// Records that all files are durable.
   mutating func settle() {
     full = []
     durableSize = edge.size

@@ -1,17 +1,18 @@
-/// What a writer goes on from when it opens a directory: the last checkpoint that was published, or that may have been
+/// Recovery of a log when a writer opens its directory: from the last checkpoint that was published or may have been
 /// signed.
 enum LogRecovery {
   /// The checkpoint to go on from. Nil for a directory in which no log was begun.
   ///
   /// - Parameters:
-  ///   - published: What readers see.
-  ///   - announced: What was durable and about to be signed. A signature may exist, and a witness may have seen it.
+  ///   - published: The checkpoint that readers see.
+  ///   - announced: The checkpoint that was durable and about to be signed. A signature may exist, and a witness may have
+  ///     seen it.
   ///   - hasTiles: Whether there are files of a log.
   static func base(
     of origin: String, published: Checkpoint?, announced: Checkpoint?, hasTiles: Bool
   ) throws(LogError) -> Checkpoint? {
     for (checkpoint, path) in [(published, LogPath.checkpoint), (announced, LogWriter.announcementPath)] {
-      guard let checkpoint, checkpoint.origin != origin else { continue }
+      guard let checkpoint, !checkpoint.isOf(origin) else { continue }
       throw LogError(.wrongOrigin, path, "the directory holds a log of another origin than \(origin)")
     }
     guard let published, let announced else {

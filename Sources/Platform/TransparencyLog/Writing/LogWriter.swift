@@ -119,7 +119,7 @@ package final class LogWriter {
     }
   }
 
-  /// How many entries before its end are looked at for partial files when a log is opened.
+  /// The number of entries before its end for which superseded partial files are looked for when a log is opened.
   private static let reviewedSize: UInt64 = 1 << 18
 
   private static func readNote(in directory: LogDirectory) throws(LogError) -> SignedNote? {
@@ -136,7 +136,7 @@ package final class LogWriter {
     }
   }
 
-  /// Says of what a file holds that it is damage: the writer wrote it, and nobody else does.
+  /// Reports malformed contents as damage to the file: the writer itself wrote it.
   private static func reading<Value>(_ path: String, _ body: () throws(LogError) -> Value) throws(LogError) -> Value {
     do {
       return try body()
