@@ -61,7 +61,11 @@ public enum SHA256 {
     of prefix: UInt8, _ message: UnsafeRawBufferPointer, into place: UnsafeMutableRawBufferPointer
   ) {
     precondition(place.count >= SHA256Digest.byteCount)
-    unsafe copenssl_sha256_prefixed(
-      prefix, message.baseAddress, message.count, place.baseAddress?.assumingMemoryBound(to: UInt8.self))
+    guard let digest = unsafe place.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
+    if message.count == 2 * SHA256Digest.byteCount {
+      unsafe copenssl_sha256_prefixed_pair(prefix, message.baseAddress, digest)
+    } else {
+      unsafe copenssl_sha256_prefixed(prefix, message.baseAddress, message.count, digest)
+    }
   }
 }

@@ -48,10 +48,8 @@ struct WholeTree {
     while let older = known.first, older.size <= edge.size + UInt64(hashes.count) {
       known.removeFirst()
       var edge = edge
-      for hash in hashes.prefix(Int(older.size - edge.size)) {
-        edge.append(hash)
-        while edge.takeFullTile() != nil {}
-      }
+      edge.append(Array(hashes.prefix(Int(older.size - edge.size))))
+      while edge.takeFullTile() != nil {}
       guard edge.root == older.root else {
         throw LogFinding(
           .rewritten, LogPath.checkpoint, "the first \(older.size) entries are not those of an older checkpoint")
@@ -102,7 +100,7 @@ struct WholeTree {
   private func isOfTree(_ hashes: [MerkleHash]) async throws -> Bool {
     guard hashes.count == TilePath.fullWidth else {
       var edge = edge
-      for hash in hashes { edge.append(hash) }
+      edge.append(hashes)
       return edge.head == head
     }
     let (kind, item) = (TilePath.Kind.hashes(level: 1), edge.size / UInt64(TilePath.fullWidth))
@@ -112,7 +110,7 @@ struct WholeTree {
 
   /// Takes the entries in, and compares the tiles above that became full with them.
   private mutating func grow(by hashes: [MerkleHash]) async throws {
-    for hash in hashes { edge.append(hash) }
+    edge.append(hashes)
     while let full = edge.takeFullTile() {
       // That of the entries themselves is compared already.
       if full.path.kind != .hashes(level: 0) { try await compare(full.hashes, with: full.path) }

@@ -37,10 +37,13 @@ struct TreeEdge: Sendable, Equatable {
   }
 
   /// Appends an entry by its hash. The caller then takes out full tiles until there is none.
-  mutating func append(_ leaf: MerkleHash) {
-    precondition(levels[0].count < TilePath.fullWidth, "a full tile was not taken out")
-    levels[0].append(leaf)
-    size += 1
+  mutating func append(_ leaf: MerkleHash) { append([leaf]) }
+
+  /// Appends entries by their hashes, up to the end of the lowest tile at most.
+  mutating func append(_ leaves: [MerkleHash]) {
+    precondition(levels[0].count + leaves.count <= TilePath.fullWidth, "a full tile was not taken out")
+    if levels[0].isEmpty { levels[0] = leaves } else { levels[0].append(contentsOf: leaves) }
+    size += UInt64(leaves.count)
   }
 
   /// Takes out the lowest tile that is full, whose root then stands in the level above; nil where there is none.
