@@ -24,7 +24,7 @@ build: ## build everything, tests included
 # What wants the machine for itself: a cluster that breaks, groups whose members have deadlines.
 exclusive := 'ReliabilityTests|GroupTests|GroupProcessingTests'
 # What starts programs, brokers and databases, and is not to be kept from them by a thousand other tests.
-starting := 'AccountServicesTests|AccountStoreTests|EndToEndTests|PostgreSQLTests'
+starting := 'AccountServicesTests|AccountStoreTests|EndToEndTests|PostgreSQLTests|TransparencyLogTests'
 
 # A program that a test kills ends at once, instead of drawing its backtrace.
 test test-long: export SWIFT_BACKTRACE := enable=no

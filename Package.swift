@@ -178,6 +178,13 @@ let package = Package(
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("PostgreSQLTests", ["CLibpq", "EventLoop", "PostgreSQL", "TestSupport"]),
     tests("SQLiteTests", ["CSQLite", "EventLoop", "SQLite", "TestSupport", "durable-writer"]),
+    tests(
+      "TransparencyLogTests", ["Cryptography", "EventLoop", "TestSupport", "TransparencyLog", "killed-log-writer"],
+      beside: ["Go", "Preloaded"]),
+    // A writer of a log that is killed at every step, or whose disk is full.
+    .executableTarget(
+      name: "killed-log-writer", dependencies: ["Cryptography", "TransparencyLog"], path: "Tests/KilledLogWriter",
+      swiftSettings: strict),
     .testTarget(
       name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",
       exclude: ["Corpus", "CLibFuzzer", "README.md", "Runner", "run"], sources: ["Subjects", "Replay"],

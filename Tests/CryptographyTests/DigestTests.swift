@@ -15,6 +15,17 @@ import Testing
     #expect(SHA256.digest(of: Array(message.utf8)).description == expected)
   }
 
+  @Test func aPrefixIsTheFirstByteOfTheMessage() throws {
+    for size in [0, 1, 54, 55, 62, 63, 64, 65, 127, 128, 1000] {
+      let message = try SecureRandom.bytes(size)
+      var digest = [UInt8](repeating: 0, count: 32)
+      unsafe message.withUnsafeBytes { bytes in
+        unsafe digest.withUnsafeMutableBytes { unsafe SHA256.digest(of: 7, bytes, into: $0) }
+      }
+      #expect(digest == SHA256.digest(of: [7] + message).bytes, "\(size) bytes")
+    }
+  }
+
   /// RFC 4231, all test cases but the fifth, which is of a shortened hash.
   @Test(arguments: [
     (

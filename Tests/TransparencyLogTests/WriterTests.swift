@@ -1,0 +1,327 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import TransparencyLog
+
+@Suite struct WriterTests {
+  private static let origin = "example.com/log"
+  private let files = TemporaryDirectory()
+  private let signer: NoteSigner
+
+  init() throws { signer = try NoteSigner.generate(name: Self.origin).signer }
+
+  private var path: String { files.path + "/log" }
+
+  private func open() throws(LogError) -> LogWriter { try LogWriter(opening: path, origin: Self.origin) }
+
+  private func append(_ range: Range<Int>, to writer: LogWriter) throws {
+    for entry in sampleEntries(range.upperBound)[range] { _ = try writer.append(entry) }
+  }
+
+  private func publish(_ writer: LogWriter) async throws {
+    try writer.publish(await SignedNote.sign(try writer.flush().text, with: signer))
+  }
+
+  /// All files of the log but the writer's own, by their paths.
+  private var contents: Set<String> {
+    let names = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+    return Set(names.filter { !$0.hasPrefix(".") && !isDirectory($0) })
+  }
+
+  private func isDirectory(_ name: String) -> Bool {
+    var isDirectory: ObjCBool = false
+    return unsafe FileManager.default.fileExists(atPath: "\(path)/\(name)", isDirectory: &isDirectory)
+      && isDirectory.boolValue
+  }
+
+  private func verify(since older: [TreeHead] = []) async throws -> [[UInt8]] {
+    var entries: [[UInt8]] = []
+    let trust = try LogTrust(origin: Self.origin, key: signer.key, policy: .none)
+    _ = try await LogView.verify(
+      LogDirectory(path), trusting: trust, since: older, progress: { _, _ in },
+      entry: { index, entry in
+        #expect(index == UInt64(entries.count))
+        entries.append(unsafe entry.withUnsafeBytes { unsafe Array($0) })
+      }
+    ).get()
+    return entries
+  }
+
+  @Test func whatIsAppendedIsThereOnceItIsPublished() async throws {
+    let writer = try open()
+    #expect(writer.size == 0 && writer.flushed.head == .empty && writer.published == nil && writer.isUnpublished)
+    #expect(try writer.append([1]) == 0)
+    #expect(try writer.append([2]) == 1)
+    #expect(writer.size == 2 && writer.flushed.size == 0 && contents == [])
+    let checkpoint = try writer.flush()
+    #expect(checkpoint == writer.flushed && checkpoint.head == NaiveTree(entries: [[1], [2]]).head(2))
+    #expect(contents == ["tile/0/000.p/2", "tile/entries/000.p/2"])
+    try await publish(writer)
+    #expect(!writer.isUnpublished)
+    #expect(contents == ["checkpoint", "tile/0/000.p/2", "tile/entries/000.p/2"])
+    #expect(try await verify() == [[1], [2]])
+  }
+
+  @Test func anEmptyLogCanBePublishedAndOpenedAgain() async throws {
+    try await publish(open())
+    #expect(try await verify() == [])
+    let writer = try open()
+    #expect(writer.size == 0 && !writer.isUnpublished)
+  }
+
+  @Test func eachPublishedSizeHasItsPartialFilesUntilTheFullOnesAreThere() async throws {
+    let writer = try open()
+    try append(0..<255, to: writer)
+    try await publish(writer)
+    try append(255..<256, to: writer)
+    _ = try writer.flush()
+    #expect(
+      contents == [
+        "checkpoint", "tile/0/000.p/255", "tile/entries/000.p/255", "tile/0/000", "tile/entries/000", "tile/1/000.p/1",
+      ], "readers still see 255")
+    try await publish(writer)
+    #expect(contents == ["checkpoint", "tile/0/000", "tile/entries/000", "tile/1/000.p/1"])
+    try append(256..<300, to: writer)
+    try await publish(writer)
+    try append(300..<310, to: writer)
+    try await publish(writer)
+    #expect(
+      contents == [
+        "checkpoint", "tile/0/000", "tile/entries/000", "tile/1/000.p/1", "tile/0/001.p/44", "tile/entries/001.p/44",
+        "tile/0/001.p/54", "tile/entries/001.p/54",
+      ])
+    #expect(try await verify() == sampleEntries(310))
+  }
+
+  /// Sizes around the edges of tiles, in one step and over several, with a writer of its own each.
+  @Test(arguments: [[1], [255], [256], [257], [1, 255, 256, 257], [511, 512, 513], [300, 301, 1000], [1024, 1025]])
+  func anotherWriterGoesOnWhereTheLastOneEnded(sizes: [Int]) async throws {
+    var heads: [TreeHead] = []
+    for size in sizes {
+      let writer = try open()
+      #expect(writer.size == heads.last?.size ?? 0 && writer.published.map { _ in heads.last } == heads.last.map { $0 })
+      try append(Int(writer.size)..<size, to: writer)
+      try await publish(writer)
+      heads.append(writer.flushed.head)
+    }
+    #expect(heads == sizes.map { NaiveTree(entries: sampleEntries($0)).head($0) })
+    #expect(try await verify(since: heads) == sampleEntries(sizes.last ?? 0))
+  }
+
+  @Test func whatWasNotFlushedIsGoneAndWhatWasMayBeSigned() async throws {
+    do {
+      let writer = try open()
+      try append(0..<300, to: writer)
+      try await publish(writer)
+      try append(300..<400, to: writer)
+      _ = try writer.flush()
+      try append(400..<500, to: writer)
+    }
+    let writer = try open()
+    #expect(writer.size == 400 && writer.isUnpublished)
+    #expect(writer.flushed.head == NaiveTree(entries: sampleEntries(400)).head(400))
+    // Just that checkpoint, or one beyond it.
+    if Bool.random() { try await publish(writer) }
+    try append(400..<410, to: writer)
+    try await publish(writer)
+    #expect(try await verify(since: [NaiveTree(entries: sampleEntries(400)).head(400)]) == sampleEntries(410))
+  }
+
+  @Test func whatLiesBeyondIsOverwritten() async throws {
+    let writer = try open()
+    try append(0..<200, to: writer)
+    try await publish(writer)
+    for size in [201, 255] {
+      _ = files.write("log/tile/0/000.p/\(size)", "another tree's")
+      _ = files.write("log/tile/entries/000.p/\(size)", "another tree's")
+    }
+    for path in ["tile/0/000", "tile/entries/000"] { _ = files.write("log/\(path)", "another tree's, longer") }
+    try append(200..<600, to: writer)
+    try await publish(writer)
+    #expect(try await verify() == sampleEntries(600))
+    #expect(contents.filter { $0.contains("000.p") } == ["tile/1/000.p/2"])
+  }
+
+  @Test func onlyTheCheckpointThatWasFlushedIsPublished() async throws {
+    let writer = try open()
+    try append(0..<3, to: writer)
+    let first = try await SignedNote.sign(try writer.flush().text, with: signer)
+    try append(3..<5, to: writer)
+    let early = Checkpoint(origin: Self.origin, head: NaiveTree(entries: sampleEntries(5)).head(5))
+    let notFlushed = try await SignedNote.sign(early.text, with: signer)
+    expect(.conflict) { try writer.publish(notFlushed) }
+    try writer.publish(first)
+    _ = try writer.flush()
+    let witness = try Cosigner(name: "witness.example", seed: [UInt8](repeating: 1, count: 32))
+    // A witness may be late: readers may still see the older checkpoint.
+    let cosigned = try SignedNote(text: first.text, first.signatures + [witness.cosign(first.text, at: 1)])
+    try writer.publish(cosigned)
+    #expect(writer.published == cosigned && writer.isUnpublished)
+    try writer.publish(notFlushed)
+    expect(.conflict) { try writer.publish(first) }
+    #expect(writer.published == notFlushed && !writer.isUnpublished)
+    #expect(try await verify() == sampleEntries(5))
+  }
+
+  @Test func flushingNothingIsTheSameCheckpoint() throws {
+    let writer = try open()
+    try append(0..<3, to: writer)
+    let checkpoint = try writer.flush()
+    #expect(try writer.flush() == checkpoint)
+  }
+
+  @Test func entriesHaveAtMost65535Bytes() async throws {
+    let writer = try open()
+    let largest = [UInt8](repeating: 7, count: 65_535)
+    _ = try writer.append(largest)
+    expect(.tooLarge) { _ = try writer.append(largest + [7]) }
+    _ = try writer.append([])
+    try await publish(writer)
+    #expect(try await verify() == [largest, []])
+  }
+
+  @Test func aSecondWriterIsRefusedAndReadersAreNot() async throws {
+    do {
+      let writer = try open()
+      try append(0..<3, to: writer)
+      try await publish(writer)
+      expect(.locked) { _ = try open() }
+      #expect(try await verify() == sampleEntries(3))
+      try append(3..<4, to: writer)
+      _ = try writer.flush()
+    }
+    #expect(try open().size == 4)
+  }
+
+  @Test func aLogIsOfOneName() async throws {
+    try await publish(open())
+    expect(.wrongOrigin) { _ = try LogWriter(opening: path, origin: "example.com/other") }
+    for origin in ["", "a b", "a+b", "a\nb", "a\u{0}b", "a\u{2003}b"] {
+      expect(.malformed) { _ = try LogWriter(opening: path, origin: origin) }
+    }
+  }
+
+  @Test func aDirectoryThatOthersCanWriteToIsRefused() throws {
+    #expect(unsafe mkdir(path, 0o700) == 0 && chmod(path, 0o777) == 0)
+    expect(.failed) { _ = try open() }
+    let file = files.write("file", "")
+    expect(.failed) { _ = try LogWriter(opening: file, origin: Self.origin) }
+    expect(.failed) { _ = try LogWriter(opening: files.path + "/not/there", origin: Self.origin) }
+  }
+
+  @Test func aDamagedEdgeIsNamedAndNotBuiltUpon() async throws {
+    let count = 65_536 + 256 + 41
+    do {
+      let writer = try open()
+      for number in 0..<count { _ = try writer.append(Array("\(number)".utf8)) }
+      try await publish(writer)
+    }
+    for name in ["tile/entries/257.p/41", "tile/0/257.p/41", "tile/1/001.p/1", "tile/2/000.p/1"] {
+      let bytes = try #require(try LogDirectory(path).contents(of: name, limit: 1 << 20))
+      var changed = bytes
+      changed[bytes.count - 1] ^= 1
+      for damaged in [changed, Array(bytes.dropLast()), bytes + [0], []] {
+        _ = files.write("log/\(name)", damaged)
+        expectFailure(.damaged, name)
+      }
+      unlink(name)
+      expectFailure(.missing, name)
+      _ = files.write("log/\(name)", bytes)
+    }
+    #expect(try open().size == UInt64(count))
+  }
+
+  @Test(arguments: ["checkpoint", ".about-to-sign"])
+  func aDamagedCheckpointIsNamedToo(name: String) async throws {
+    do {
+      let writer = try open()
+      try append(0..<3, to: writer)
+      try await publish(writer)
+    }
+    let bytes = try #require(try LogDirectory(path).contents(of: name, limit: 1000))
+    for damaged in [Array(bytes.dropLast()), Array(bytes.prefix(20)), bytes + [0], [], [0x0a]] {
+      _ = files.write("log/\(name)", damaged)
+      expectFailure(.damaged, name)
+    }
+    _ = files.write("log/\(name)", bytes)
+    #expect(try open().size == 3)
+  }
+
+  private func unlink(_ name: String) { #expect(unsafe Glibc.unlink("\(path)/\(name)") == 0) }
+
+  private func expectFailure(
+    _ code: LogError.Code, _ name: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let error = #expect(throws: LogError.self, sourceLocation: sourceLocation) { try open() }
+    #expect(
+      error?.code == code && error?.path == name, "\(error.map { "\($0)" } ?? "")", sourceLocation: sourceLocation)
+  }
+
+  @Test func aLostCheckpointIsNoEmptyLog() async throws {
+    do {
+      let writer = try open()
+      try append(0..<3, to: writer)
+      try await publish(writer)
+    }
+    // Either of the two says how far the log goes.
+    unlink("checkpoint")
+    #expect(try open().size == 3)
+    try await publish(open())
+    unlink(".about-to-sign")
+    #expect(try open().size == 3)
+    unlink("checkpoint")
+    expectFailure(.damaged, "checkpoint")
+  }
+
+  @Test func aCheckpointOfAnotherTreeIsNotBuiltUpon() async throws {
+    do {
+      let writer = try open()
+      try append(0..<300, to: writer)
+      try await publish(writer)
+    }
+    let published = try #require(try LogDirectory(path).contents(of: "checkpoint", limit: 1000))
+    // Of the same size, of a smaller one, of a larger one.
+    for (size, code, name) in [
+      (300, .conflict, ".about-to-sign"), (20, .damaged, "checkpoint"), (301, .missing, "tile/0/001.p/45"),
+    ] as [(UInt64, LogError.Code, String)] {
+      let other = Checkpoint(origin: Self.origin, head: TreeHead(size: size, root: .leaf([1])))
+      _ = files.write("log/checkpoint", try await SignedNote.sign(other.text, with: signer).bytes)
+      expectFailure(code, name)
+    }
+    _ = files.write("log/checkpoint", published)
+    // An older one of the same tree is what a writer leaves that is killed before it publishes.
+    let older = Checkpoint(origin: Self.origin, head: NaiveTree(entries: sampleEntries(20)).head(20))
+    _ = files.write("log/checkpoint", try await SignedNote.sign(older.text, with: signer).bytes)
+    #expect(try open().size == 300)
+  }
+
+  @Test func partialFilesThatAKilledWriterLeftAreRemoved() async throws {
+    do {
+      let writer = try open()
+      try append(0..<600, to: writer)
+      try await publish(writer)
+    }
+    #expect(unsafe mkdir("\(path)/tile/0/000.p", 0o755) == 0)
+    _ = files.write("log/tile/0/000.p/7", "")
+    _ = try open()
+    #expect(contents.filter { $0.contains("000.p") } == ["tile/1/000.p/2"])
+  }
+
+  @Test func theHistoryOfKeysIsShownBesideTheCheckpoint() async throws {
+    let next = try NoteSigner.generate(name: Self.origin).signer
+    let writer = try open()
+    try append(0..<3, to: writer)
+    try await publish(writer)
+    let rotation = try await KeyRotation.sign(writer.flushed, from: signer, to: next)
+    try writer.publish(KeyHistory().appending(rotation))
+    #expect(try await verify() == sampleEntries(3))
+    try append(3..<5, to: writer)
+    try writer.publish(await SignedNote.sign(try writer.flush().text, with: next))
+    #expect(try await verify() == sampleEntries(5), "who has the first key follows")
+    try append(5..<6, to: writer)
+    try await publish(writer)
+    await #expect(throws: LogFinding.self, "the old key signs no more") { try await verify() }
+  }
+}
