@@ -43,7 +43,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String]
 let fuzzed: [Target.Dependency] = [
   "AccountEvents", "AccountServices", "AccountStore", "AppleID", "Configuration", "Cryptography", "HTTPClient",
   "HTTPServer", "JSON",
-  "Kafka",
+  "Kafka", "TransparencyLog",
 ]
 
 let package = Package(
@@ -221,6 +221,7 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
       "consumer", ["AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry"]),
     benchmark("account-store", ["AccountEvents", "AccountStore", "Configuration", "EventLoop", "SQLite"]),
     benchmark("spool", ["AccountEvents", "AccountServices", "EventLoop", "Telemetry"]),
+    benchmark("tlog", ["COpenSSL", "TransparencyLog"]),
   ]
 }
 

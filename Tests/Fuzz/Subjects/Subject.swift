@@ -23,6 +23,8 @@ enum Subject: String, CaseIterable, Sendable {
   case requests
   /// The configuration file.
   case settings
+  /// What a transparency log consists of: notes, keys, checkpoints, proofs, bundles, a witness's requests and answers.
+  case transparency
 
   /// Throws where a promise does not hold for these bytes.
   func check(_ bytes: [UInt8]) throws {
@@ -37,6 +39,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .records: try Self.checkRecords(bytes)
     case .requests: try Self.checkRequests(bytes)
     case .settings: try Self.checkSettings(bytes)
+    case .transparency: try Self.checkTransparency(bytes)
     }
   }
 }
