@@ -11,15 +11,19 @@ import Testing
     let targets = (0..<Int.random(in: 0...3, using: &random)).map { _ in
       AccountOutcome.Target(
         name: text(&random), state: text(&random), before: number(&random), affected: number(&random),
-        after: number(&random))
+        after: number(&random), note: Bool.random(using: &random) ? text(&random) : nil)
     }
     let cause = AccountOutcome.Cause(id: try id(&random), type: text(&random), occurredAt: try time(&random))
     let outcome = AccountOutcome(
       account: try #require(AccountHash((0..<32).map { _ in .random(in: 0...255, using: &random) })),
-      name: try #require(AccountOutcome.Name.allCases.randomElement(using: &random)), cause: cause,
-      consumer: text(&random), doneAt: try time(&random), targets: targets)
+      name: try #require(AccountOutcome.Name.allCases.randomElement(using: &random)),
+      reason: Bool.random(using: &random) ? AccountOutcome.Reason.allCases.randomElement(using: &random) : nil,
+      cause: cause, consumer: text(&random), doneAt: try time(&random), targets: targets)
     var members: [JSONValue.Member] = [
       .init("account", .string(outcome.account.description)), .init("outcome", .string(outcome.name.rawValue)),
+    ]
+    if let reason = outcome.reason { members.append(.init("reason", .string(reason.rawValue))) }
+    members += [
       .init(
         "cause",
         [
@@ -30,7 +34,8 @@ import Testing
     if !targets.isEmpty { members.append(.init("targets", .array(targets.map(json)))) }
     let record = EventRecord(outcome)
     #expect(record.value == JSONValue.object(members).bytes)
-    #expect(header("ce_id", of: record) == "\(cause.id.text).\(outcome.name.rawValue)")
+    let whose = outcome.name == .noEffect ? ".\(outcome.consumer)" : ""
+    #expect(header("ce_id", of: record) == "\(cause.id.text).\(outcome.name.rawValue)\(whose)")
     #expect(header("ce_source", of: record) == "urn:siwa:\(outcome.consumer)")
     #expect(header("ce_type", of: record) == "com.apple.siwa.\(outcome.name.rawValue).v1")
     #expect(header("ce_partitionkey", of: record) == outcome.account.description)
@@ -65,6 +70,7 @@ import Testing
     for (name, number) in [("before", target.before), ("affected", target.affected), ("after", target.after)] {
       if let number { members.append(.init(name, .integer(number))) }
     }
+    if let note = target.note { members.append(.init("note", .string(note))) }
     return .object(members)
   }
 

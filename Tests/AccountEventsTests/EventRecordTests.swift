@@ -28,7 +28,7 @@ import Testing
         EventRecord(Examples.event(.emailEnabled(address, isPrivate: true)), jws: Examples.jws),
         EventRecord(Examples.quarantined(.expired, subject: longest, json: "{}"), jws: Examples.jws),
         EventRecord(Examples.quarantined(.notYetValid, subject: longest, json: "{}"), jws: Examples.jws),
-      ]
+      ] + Examples.withoutEffect.map { EventRecord($0) }
     let input = try JSONEncoder().encode(records.map(WireRecord.init))
     let outcome = try await Python.run("Tests/AccountEventsTests/Python/check_records.py", input: [UInt8](input))
     try #require(outcome.end == .exit(0), "\(outcome.errors)")

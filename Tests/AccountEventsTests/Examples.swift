@@ -42,12 +42,24 @@ enum Examples {
   }
 
   static func outcome(
-    _ name: AccountOutcome.Name, of kind: AccountEvent.Kind, targets: [AccountOutcome.Target] = []
+    _ name: AccountOutcome.Name, because reason: AccountOutcome.Reason? = nil, of kind: AccountEvent.Kind,
+    targets: [AccountOutcome.Target] = []
   ) -> AccountOutcome {
     AccountOutcome(
-      account: AccountHash([UInt8](0..<32))!, name: name, cause: AccountOutcome.Cause(event(kind)),
+      account: AccountHash([UInt8](0..<32))!, name: name, reason: reason, cause: AccountOutcome.Cause(event(kind)),
       consumer: "data-eraser", doneAt: issuedAt, targets: targets)
   }
+
+  /// Of every reason, as a consumer says it.
+  static let withoutEffect = AccountOutcome.Reason.allCases.map { outcome(.noEffect, because: $0, of: .consentRevoked) }
+
+  static let discarded = outcome(
+    .accountErased, of: .accountDelete,
+    targets: [
+      AccountOutcome.Target(
+        name: "shop", state: "discarded", before: 12, affected: nil, after: nil,
+        note: #"discarded by bob: "the shop is closed""#)
+    ])
 
   static let erased = outcome(
     .accountErased, of: .accountDelete,
@@ -80,7 +92,8 @@ enum Examples {
             json: #"{"iss":"https://appleid.apple.com","jti":"S25cB0PbHs6y97gYYmgydQ","events":7}"#), jws: jws)
       ),
       ("signing-key", EventRecord(signingKey)),
-      ("account-erased", EventRecord(erased)),
+      ("account-erased", EventRecord(erased)), ("account-erased-but-for-one", EventRecord(discarded)),
+      ("no-effect", EventRecord(outcome(.noEffect, because: .supersededByNewerEvent, of: .consentRevoked))),
       ("email-relay", EventRecord(relay(.disabled, to: address))),
       ("email-relay-without-address", EventRecord(relay(.enabled, to: nil))),
       ("sessions-ended", EventRecord(outcome(.sessionsEnded, of: .consentRevoked))),

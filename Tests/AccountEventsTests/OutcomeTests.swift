@@ -9,12 +9,30 @@ import Testing
   }
 
   @Test(arguments: [
-    ("account-erased", Examples.erased), ("sessions-ended", Examples.outcome(.sessionsEnded, of: .consentRevoked)),
+    ("account-erased", Examples.erased), ("account-erased-but-for-one", Examples.discarded),
+    ("sessions-ended", Examples.outcome(.sessionsEnded, of: .consentRevoked)),
+    ("no-effect", Examples.outcome(.noEffect, because: .supersededByNewerEvent, of: .consentRevoked)),
   ])
   func readsItsGoldenRecord(_ name: String, _ outcome: AccountOutcome) throws {
     let golden = try Repository.bytes("Tests/AccountEventsTests/Golden/\(name).record")
     let value = try #require(golden.split(separator: UInt8(ascii: "\n")).last)
     #expect(try AccountOutcome(decoding: [UInt8](value)) == outcome)
+  }
+
+  @Test(arguments: Examples.withoutEffect) func readsEveryReason(_ outcome: AccountOutcome) throws {
+    #expect(try AccountOutcome(decoding: EventRecord(outcome).value) == outcome)
+  }
+
+  @Test(arguments: [
+    (#","reason":"echo""#, "", EventDecodingError.Code.malformedMember),
+    (#""echo""#, #""of-a-later-version""#, .unknownType),
+  ])
+  func doesNotPassOverWhyNothingWasDone(_ old: String, _ new: String, _ code: EventDecodingError.Code) throws {
+    let outcome = Examples.outcome(.noEffect, because: .echo, of: .consentRevoked)
+    let json = String(decoding: EventRecord(outcome).value, as: UTF8.self)
+    let changed = try #require(json.firstRange(of: old).map { json.replacingCharacters(in: $0, with: new) })
+    let error = #expect(throws: EventDecodingError.self) { try decode(changed) }
+    #expect(error?.code == code && error?.detail == "reason")
   }
 
   @Test func hasOneSpellingOfAHash() throws {

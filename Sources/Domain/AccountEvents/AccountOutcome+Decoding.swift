@@ -8,8 +8,13 @@ extension AccountOutcome {
     guard let name = Name(rawValue: try members.required(members.outcome, "outcome")) else {
       throw EventDecodingError(code: .unknownType, detail: "outcome")
     }
+    var reason: Reason?
+    if name == .noEffect {
+      reason = Reason(rawValue: try members.required(members.reason, "reason"))
+      if reason == nil { throw EventDecodingError(code: .unknownType, detail: "reason") }
+    }
     self.init(
-      account: try members.required(members.account, "account"), name: name,
+      account: try members.required(members.account, "account"), name: name, reason: reason,
       cause: Cause(
         id: try members.required(members.cause.id, "cause.id"),
         type: try members.required(members.cause.type, "cause.type"),
@@ -43,13 +48,13 @@ extension AccountOutcome.Target {
     self.init(
       name: try members.required(members.name, "targets.name"),
       state: try members.required(members.state, "targets.state"),
-      before: members.before, affected: members.affected, after: members.after)
+      before: members.before, affected: members.affected, after: members.after, note: members.note)
   }
 }
 
 private struct Members: RecordMembers {
   var account: AccountHash?
-  var outcome, consumer: String?
+  var outcome, reason, consumer: String?
   var cause = CauseMembers()
   var doneAt: Timestamp?
   var targets: [TargetMembers] = []
@@ -58,6 +63,7 @@ private struct Members: RecordMembers {
     switch name {
     case "account": account = AccountHash(try value.readString())
     case "outcome": outcome = try value.readString()
+    case "reason": reason = try value.readString()
     case "consumer": consumer = try value.readString()
     case "done_at": doneAt = Timestamp(milliseconds: try value.readInteger())
     case "cause": cause = try CauseMembers(next: &value)
@@ -84,7 +90,7 @@ private struct CauseMembers: RecordMembers {
 }
 
 private struct TargetMembers: RecordMembers {
-  var name, state: String?
+  var name, state, note: String?
   var before, affected, after: Int64?
 
   mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
@@ -94,6 +100,7 @@ private struct TargetMembers: RecordMembers {
     case "before": before = try value.readInteger()
     case "affected": affected = try value.readInteger()
     case "after": after = try value.readInteger()
+    case "note": note = try value.readString()
     default: break
     }
   }

@@ -6,6 +6,7 @@ extension AccountOutcome {
     json.append(contentsOf: #"{"account":""#.utf8)
     account.appendDigits(to: &json)
     json.append(#"","outcome":""#, name.rawValue)
+    if let reason { json.append(#"","reason":""#, reason.rawValue) }
     json.append(#"","cause":{"id":""#, cause.id.text)
     json.append(#"","type":"#, escaping: cause.type)
     json.append(#","event_time":"#, cause.occurredAt.milliseconds)
@@ -43,6 +44,7 @@ extension AccountOutcome.Target {
     if let before { json.append(#","before":"#, before) }
     if let affected { json.append(#","affected":"#, affected) }
     if let after { json.append(#","after":"#, after) }
+    if let note { json.append(#","note":"#, escaping: note) }
     json.append(UInt8(ascii: "}"))
   }
 }

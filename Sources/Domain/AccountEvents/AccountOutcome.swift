@@ -17,6 +17,24 @@ public struct AccountOutcome: Sendable, Hashable {
     case accountErased = "account-erased"
     /// Mail to the account may be sent now, or may not any more.
     case relayChanged = "relay-changed"
+    /// Nothing was done: `reason` says why. Every event that a consumer has settled has an outcome of it.
+    case noEffect = "no-effect"
+  }
+
+  /// Why nothing was done about an event.
+  public enum Reason: String, Sendable, Hashable, CaseIterable {
+    /// An event that outweighs it had been applied.
+    case supersededByNewerEvent = "superseded-by-newer-event"
+    /// The account had been erased since it happened.
+    case supersededByErasure = "superseded-by-erasure"
+    /// The person had signed in since it happened.
+    case supersededByNewerSignIn = "superseded-by-newer-sign-in"
+    /// Apple told of what we had revoked ourselves.
+    case echo
+    /// All tokens that were held of the apps in question came from a later sign-in.
+    case newerSignIn = "newer-sign-in"
+    /// The team's policy names no target for such an event.
+    case nothingToErase = "nothing-to-erase"
   }
 
   /// The event that it followed from.
@@ -48,10 +66,15 @@ public struct AccountOutcome: Sendable, Hashable {
     /// How many rows or records there were, how many were erased, and how many were found afterwards; nil where the
     /// target cannot count.
     public let before, affected, after: Int64?
+    /// Of a discarded target: who decided so, and why, in at most 1,000 characters; nil of any other.
+    public let note: String?
 
     /// A target's outcome from its parts.
-    public init(name: String, state: String, before: Int64?, affected: Int64?, after: Int64?) {
+    public init(
+      name: String, state: String, before: Int64?, affected: Int64?, after: Int64?, note: String? = nil
+    ) {
       (self.name, self.state, self.before, self.affected, self.after) = (name, state, before, affected, after)
+      self.note = note
     }
   }
 
@@ -59,6 +82,8 @@ public struct AccountOutcome: Sendable, Hashable {
   public let account: AccountHash
   /// What was done.
   public let name: Name
+  /// Why nothing was done; nil of every outcome but `no-effect`.
+  public let reason: Reason?
   /// What it followed from.
   public let cause: Cause
   /// Which consumer did it, such as `data-eraser`.
@@ -70,9 +95,10 @@ public struct AccountOutcome: Sendable, Hashable {
 
   /// An outcome from its parts.
   public init(
-    account: AccountHash, name: Name, cause: Cause, consumer: String, doneAt: Timestamp, targets: [Target] = []
+    account: AccountHash, name: Name, reason: Reason? = nil, cause: Cause, consumer: String, doneAt: Timestamp,
+    targets: [Target] = []
   ) {
-    (self.account, self.name, self.cause) = (account, name, cause)
+    (self.account, self.name, self.reason, self.cause) = (account, name, reason, cause)
     (self.consumer, self.doneAt, self.targets) = (consumer, doneAt, targets)
   }
 }

@@ -43,8 +43,8 @@ extension EventRecord {
   public init(_ outcome: AccountOutcome) {
     let key = outcome.account.digits
     let headers: [Header] = [
-      .specificationVersion, Header("ce_id", outcome.cause.id.text, ".", outcome.name.rawValue),
-      Header("ce_source", "urn:siwa:", outcome.consumer), outcome.name.typeHeader,
+      .specificationVersion, outcome.idHeader, Header("ce_source", "urn:siwa:", outcome.consumer),
+      outcome.name.typeHeader,
       Header(name: "ce_time", value: outcome.doneAt.rfc3339), Header(name: "ce_partitionkey", value: key), .contentType,
     ]
     (self.topic, self.key, self.value, self.headers) = (.outcomes, key, outcome.json, headers)
@@ -116,6 +116,17 @@ extension EventRecord.Header {
   fileprivate static let sessionsEnded = Self("ce_type", "com.apple.siwa.sessions-ended.v1")
   fileprivate static let accountErased = Self("ce_type", "com.apple.siwa.account-erased.v1")
   fileprivate static let relayChanged = Self("ce_type", "com.apple.siwa.relay-changed.v1")
+  fileprivate static let noEffect = Self("ce_type", "com.apple.siwa.no-effect.v1")
+}
+
+extension AccountOutcome {
+  /// One for each outcome of an event. Several consumers may have done nothing about it; of all others a name is one
+  /// consumer's alone.
+  fileprivate var idHeader: EventRecord.Header {
+    name == .noEffect
+      ? EventRecord.Header("ce_id", cause.id.text, ".no-effect.", consumer)
+      : EventRecord.Header("ce_id", cause.id.text, ".", name.rawValue)
+  }
 }
 
 extension AccountOutcome.Name {
@@ -127,6 +138,7 @@ extension AccountOutcome.Name {
     case .sessionsEnded: .sessionsEnded
     case .accountErased: .accountErased
     case .relayChanged: .relayChanged
+    case .noEffect: .noEffect
     }
   }
 }

@@ -30,8 +30,16 @@ package enum Supersession: String, Sendable, Hashable, CaseIterable {
   /// The account was erased since it happened.
   case erased
 
+  private static let prefix = "superseded:"
+
   /// What the ledger says of the event then.
-  var outcome: String { "superseded:\(rawValue)" }
+  package var outcome: String { Self.prefix + rawValue }
+
+  /// Nil where the ledger's outcome is a consumer's own.
+  package init?(outcome: String) {
+    guard outcome.hasPrefix(Self.prefix) else { return nil }
+    self.init(rawValue: String(outcome.dropFirst(Self.prefix.count)))
+  }
 }
 
 /// What became of a settlement.

@@ -12,7 +12,7 @@ struct ErasuresDiscard: Command {
     For what 'siwa erasures list' shows and nobody will bring to its end: of a target that is gone, of an event that is
     lost, or of data that was erased by hand. And for what 'siwa erasures due' shows, once it was erased by hand. The note
     takes the place of what the store knew of the target; siwa-data-eraser does not ask the target for this event again,
-    and where nothing else is open it ends the erasure, with the target as discarded in its outcome.
+    and where nothing else is open it ends the erasure, with the target as discarded in its outcome, and the note.
 
     Exit codes: 0 noted, 1 nothing is open or due there, 2 the command line, the configuration or the store has to change
     first, 3 the store cannot be reached at the moment.
@@ -35,7 +35,8 @@ struct ErasuresDiscard: Command {
     target = arguments.read("TARGET", .text(1...40), "The target, as 'siwa erasures list' shows it.")
     person = arguments.readPerson()
     reason = arguments.read(
-      "--reason", "TEXT", .text(3...1000), "Why nothing more is to be erased; it is kept, without personal data.")
+      "--reason", "TEXT", .text(3...1000),
+      "Why nothing more is to be erased; it stands in the outcome for good, without personal data.")
     options = ConfigurationOptions(reading: &arguments)
   }
 

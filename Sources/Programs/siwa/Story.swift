@@ -1,4 +1,5 @@
 import AccountEvents
+import AccountServices
 import AppleSimulator
 import Kafka
 
@@ -40,7 +41,8 @@ struct Story {
     case (Topic.outcomes.name, let value?):
       let outcome = try AccountOutcome(decoding: value)
       let type = outcome.name.rawValue
-      return follows(type, type, from: outcome.cause.id, record, outcome.targets.map(\.words).joined())
+      let more = outcome.reason.map { ": \($0.rawValue)" } ?? outcome.targets.map(\.words).joined()
+      return follows(type, type, from: outcome.cause.id, record, more)
     case (Topic.emailRelay.name, let value?):
       let mail = try RelayRecord(decoding: value)
       return follows("email-relay", "mail \(mail.state.status.rawValue)", from: mail.event, record, "")
@@ -82,5 +84,6 @@ extension AccountOutcome.Target {
     let counts = [("found", before), ("rows erased", affected), ("left", after)]
       .compactMap { name, count in count.map { "\($0) \(name)" } }
     return "; \(name) \(state)" + (counts.isEmpty ? "" : ": \(counts.joined(separator: ", "))")
+      + (note.map { " (\(String(printable: $0)))" } ?? "")
   }
 }

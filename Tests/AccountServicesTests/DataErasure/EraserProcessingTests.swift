@@ -3,6 +3,7 @@ import AccountServices
 import AccountStore
 import ConsumerSupport
 import EventLoop
+import Kafka
 import TestSupport
 import Testing
 
@@ -186,15 +187,21 @@ import Testing
     try await rig.process.send(.sample(2, of: "bob", .consentRevoked))
 
     let event = AccountEvent.sample(1).id
+    let note = "discarded by bob: " + String(repeating: "é", count: 1000)
     let closed = try await rig.process.store.discardErasure(
-      of: event, target: "shop", note: "bob: the shop is closed", at: ProcessorRig.now)
+      of: event, target: "shop", note: note, at: ProcessorRig.now)
     #expect(closed == 1)
     try await until {
       try await rig.process.advance(by: .seconds(60))
       return rig.process.committed() == 2
     }
-    let said = plan.isEmpty ? [] : ["event-1 account-erased: search erased, shop discarded, account-store erased"]
-    #expect(try rig.said() == said)
+    let end =
+      plan.isEmpty
+      ? "no-effect: nothing-to-erase" : "account-erased: search erased, shop discarded, account-store erased"
+    #expect(try rig.said() == ["event-2 no-effect: nothing-to-erase", "event-1 \(end)"])
+    let last = try #require(rig.process.cluster.appended(on: Topic.outcomes.name).last?.value)
+    let notes = try AccountOutcome(decoding: last).targets.map(\.note)
+    #expect(notes == (plan.isEmpty ? [] : [nil, String(note.prefix(1000)), nil]))
     #expect(try await rig.open() == [])
     await rig.process.drain()
   }
@@ -263,6 +270,7 @@ import Testing
     try await rig.process.send(deletion)
     try await rig.untilCommitted(1)
     #expect(rig.deadLetters().isEmpty && rig.shop.orders.isEmpty)
+    #expect(try rig.said() == ["event-1 no-effect: superseded-by-newer-sign-in"])
     #expect(try await rig.open() == [])
     await rig.process.drain()
   }
@@ -284,7 +292,8 @@ import Testing
     }
     #expect(rig.deadLetters().isEmpty)
     #expect(!rig.shop.orders.contains { $0.event == deletion.id })
-    #expect(try rig.said().count == 5)
+    #expect(try rig.said().count == 6)
+    #expect(try rig.said().contains("event-1 no-effect: superseded-by-newer-sign-in"))
     #expect(try await rig.open() == [])
     await rig.process.drain()
   }

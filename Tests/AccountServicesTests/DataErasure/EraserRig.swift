@@ -92,7 +92,7 @@ final class EraserRig {
     try process.cluster.appended(on: Topic.outcomes.name).map { record in
       let outcome = try AccountOutcome(decoding: try #require(record.value))
       let targets = outcome.targets.map { "\($0.name) \($0.state)" }.joined(separator: ", ")
-      return "\(outcome.cause.id) \(outcome.name.rawValue): \(targets)"
+      return "\(outcome.cause.id) \(outcome.name.rawValue): \(outcome.reason?.rawValue ?? targets)"
     }
   }
 

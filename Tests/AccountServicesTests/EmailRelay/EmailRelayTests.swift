@@ -150,6 +150,9 @@ import Testing
       return
     }
     #expect(state.status == .enabled)
+    let last = try AccountOutcome(decoding: try #require(rig.cluster.appended(on: Topic.outcomes.name).last?.value))
+    #expect(last.cause.id.text == "again" && last.reason == .supersededByNewerEvent && last.consumer == "email-relay")
+    #expect(rig.cluster.appended(on: Topic.emailRelay.name).count == 3, "nothing is said of the state")
     await rig.drain()
   }
 

@@ -75,19 +75,45 @@ import Testing
     #expect(rig.committed() == 3)
   }
 
-  @Test func whatIsSettledWithoutAnAnnouncementOfTheConsumersIsDone() async throws {
+  @Test func whatWasVoidIsAnnouncedInTheSameWay() async throws {
     let calls = Calls()
     let first = try await ProcessorRig(calls.consumer())
     try await first.assign(0)
-    // The second is void; the ledger says so of both records that come again.
-    first.source.fault = KafkaError(.groupMoving, detail: "told to")
-    try await first.send(.sample(2), .sample(1))
+    try await first.send(.sample(2))
+    first.log.isHolding = true
+    try await first.send(.sample(1))
     first.kill()
     await first.stop()
-    let second = try await ProcessorRig(calls.consumer(), beside: first)
-    try await second.assign(0)
-    await second.drain()
-    #expect(said(second).allSatisfy { $0 == "event-2" } && second.committed() == 2)
+    var rig = try await ProcessorRig(calls.consumer(), beside: first)
+    try await rig.advance(by: .seconds(600))
+    try await rig.assign(0)
+    await rig.drain()
+    #expect(rig.committed() == 2 && calls.events == ["event-2"])
+    let outcomes = try said(rig).filter { $0 != "event-2" }.map { try AccountOutcome(decoding: Array($0.utf8)) }
+    let event = AccountEvent.sample(1)
+    let expected = AccountOutcome(
+      account: rig.store.hash(of: event.account), name: .noEffect, reason: .supersededByNewerEvent,
+      cause: AccountOutcome.Cause(event), consumer: "sample", doneAt: ProcessorRig.now)
+    #expect(outcomes == [expected], "as it was to be said at that time")
+
+    // From the start of the topic, nothing is said again.
+    let count = said(rig).count
+    rig.cluster.committed = [:]
+    rig = try await ProcessorRig(calls.consumer(), beside: rig)
+    try await rig.assign(0)
+    await rig.drain()
+    #expect(said(rig).count == count && rig.committed() == 2)
+  }
+
+  @Test func whoAnnouncesNothingDoesNotSayThatAnEventWasVoid() async throws {
+    let consumer = EventConsumer.local(
+      "sample", outcomes: ["done"], interest: { _ in Interest(severity: 0, yieldsTo: []) },
+      decide: { _ in Decision("done") })
+    let rig = try await ProcessorRig(consumer)
+    try await rig.assign(0)
+    try await rig.send(.sample(2), .sample(1))
+    await rig.drain()
+    #expect(said(rig).isEmpty && rig.committed() == 2)
   }
 
   @Test func anUncertainWriteInAReplayIsAnnounced() async throws {

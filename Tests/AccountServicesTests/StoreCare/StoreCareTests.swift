@@ -11,7 +11,7 @@ import Testing
 @Loop @Suite struct StoreCareTests {
   private nonisolated static let consumers: [AccountOutcome.Name: ConsumerName] = [
     .accountErased: .dataEraser, .relayChanged: .emailRelay, .tokensRevoked: .tokenRevoker, .noToken: .tokenRevoker,
-    .revocationUnproven: .tokenRevoker, .sessionsEnded: .tokenRevoker,
+    .revocationUnproven: .tokenRevoker, .sessionsEnded: .tokenRevoker, .noEffect: .dataEraser,
   ]
 
   /// The outcome, the type of its event, whether what the store keeps is among its targets, and what is over since.
@@ -27,6 +27,7 @@ import Testing
       (.relayChanged, "account-delete", false, .mailForgotten(isFinal: true)),
       (.tokensRevoked, "account-delete", false, .tokensEnded), (.noToken, "account-delete", false, .tokensEnded),
       (.revocationUnproven, "account-deletion-requested", false, .tokensEnded),
+      (.noEffect, "account-delete", false, nil), (.noEffect, "email-enabled", true, nil),
       (.tokensRevoked, "consent-revoked", false, nil), (.sessionsEnded, "account-delete", false, nil),
     ] as [(AccountOutcome.Name, String, Bool, RecordedOutcome.Ending?)])
   func anOutcomeSaysWhatIsOver(
@@ -40,6 +41,7 @@ import Testing
           : [])
       return AccountOutcome(
         account: try #require(AccountHash([UInt8](repeating: 7, count: 32))), name: name,
+        reason: name == .noEffect ? .supersededByNewerEvent : nil,
         cause: AccountOutcome.Cause(
           id: try #require(EventID("event-1")), type: type, occurredAt: .sample(1_800_000_000_000)),
         consumer: consumer.text, doneAt: .sample(1_800_000_001_000), targets: targets)

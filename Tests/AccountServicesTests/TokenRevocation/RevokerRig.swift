@@ -161,7 +161,7 @@ final class RevokerRig {
   func said() throws -> [String] {
     try cluster.appended(on: Topic.outcomes.name).map { record in
       let outcome = try AccountOutcome(decoding: try #require(record.value))
-      return "\(outcome.cause.id) \(outcome.name.rawValue)"
+      return "\(outcome.cause.id) \(outcome.name.rawValue)" + (outcome.reason.map { ": \($0.rawValue)" } ?? "")
     }
   }
 }

@@ -95,13 +95,17 @@ package final class DataEraser {
   @Sendable private nonisolated static func announce(
     _ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry
   ) -> [Announcement] {
-    guard entry.outcome == Outcome.erased.rawValue else { return [] }
-    return [
-      Announcement(
+    let announcement: Announcement
+    switch Outcome(rawValue: entry.outcome) {
+    case .erased:
+      announcement = Announcement(
         AccountOutcome(
           account: account, name: .accountErased, cause: AccountOutcome.Cause(event),
           consumer: ConsumerName.dataEraser.text, doneAt: entry.at, targets: AccountOutcome.Target.list(entry.detail)))
-    ]
+    case .nothing: announcement = Announcement(.nothingToErase, of: event, account, by: .dataEraser, at: entry.at)
+    case nil: return []
+    }
+    return [announcement]
   }
 }
 
@@ -142,6 +146,8 @@ extension ErasureSettings.Policy {
 }
 
 extension AccountOutcome.Target {
+  private static let longestNote = 1000
+
   /// What the store keeps is erased in the transaction that this is said with.
   fileprivate static let accountStore = AccountOutcome.Target(
     name: ErasureSettings.accountStore, state: ErasureStep.State.erased.rawValue, before: nil, affected: nil,
@@ -150,6 +156,7 @@ extension AccountOutcome.Target {
   fileprivate init(_ step: ErasureStep) {
     self.init(
       name: step.target, state: step.state.rawValue, before: step.before.map(Int64.init),
-      affected: step.affected.map(Int64.init), after: step.after.map(Int64.init))
+      affected: step.affected.map(Int64.init), after: step.after.map(Int64.init),
+      note: step.state == .discarded ? String(step.detail.unicodeScalars.prefix(Self.longestNote)) : nil)
   }
 }

@@ -1,4 +1,5 @@
 package import AccountEvents
+package import AccountStore
 import Kafka
 
 /// A record that follows from what was done about an event: composed from the event and what the ledger says of it alone,
@@ -33,6 +34,28 @@ package struct Announcement: Sendable, Hashable {
   package init(_ outcome: AccountOutcome) {
     let record = EventRecord(outcome)
     self.init(topic: record.topic, key: record.key ?? [], value: record.value, headers: record.headers)
+  }
+
+  /// Why a consumer has done nothing about an event that it has settled.
+  package init(
+    _ reason: AccountOutcome.Reason, of event: AccountEvent, _ account: AccountHash, by consumer: ConsumerName,
+    at time: Timestamp
+  ) {
+    self.init(
+      AccountOutcome(
+        account: account, name: .noEffect, reason: reason, cause: AccountOutcome.Cause(event),
+        consumer: consumer.text, doneAt: time))
+  }
+}
+
+extension AccountOutcome.Reason {
+  /// What has made an event void.
+  init(_ supersession: Supersession) {
+    switch supersession {
+    case .newerEvent: self = .supersededByNewerEvent
+    case .newerSignIn: self = .supersededByNewerSignIn
+    case .erased: self = .supersededByErasure
+    }
   }
 }
 

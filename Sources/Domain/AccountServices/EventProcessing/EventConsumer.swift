@@ -24,7 +24,8 @@ public struct EventConsumer: Sendable {
   /// `process` throws means the same here. Nil where there is nothing to look at, and for consumers that are `local`.
   package var lookAtVoid: (@Loop @Sendable (Delivery, Supersession) async throws -> Void)?
   /// What follows from an event, by what the ledger says of it: the same whenever it is asked, since it is asked again
-  /// where a process ended before all was said. Nil where nothing ever does.
+  /// where a process ended before all was said. It is asked about the consumer's own outcomes alone. Nil where nothing
+  /// is ever announced, not even that an event was void.
   package var announce: Announce?
   /// What is true now of the keys of a compacted topic that it announces on. Nil where the order of its announcements
   /// does not matter, as of outcomes.
@@ -67,6 +68,17 @@ public struct EventConsumer: Sendable {
     _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
     decide: @escaping Decide
   ) -> EventConsumer { EventConsumer(name: name, outcomes: outcomes, interest: interest, work: .local(decide)) }
+
+  /// What follows from an event, by what the ledger says of it: of one that was void, why nothing was done.
+  func announcements(_ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry) -> [Announcement] {
+    guard let announce else { return [] }
+    if outcomes.contains(entry.outcome) { return announce(event, account, entry) }
+    // What only another version of the consumer has done, that one announces.
+    guard let supersession = Supersession(outcome: entry.outcome) else { return [] }
+    return [
+      Announcement(AccountOutcome.Reason(supersession), of: event, account, by: name, at: entry.at)
+    ]
+  }
 
   private init(
     name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?, work: Work

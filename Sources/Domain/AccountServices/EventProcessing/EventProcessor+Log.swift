@@ -18,12 +18,13 @@ extension EventProcessor {
   /// Puts onto the log what follows from an event. Where it was settled before, something newer may have been announced
   /// since: then a compacted topic gets what is true now.
   func announce(_ record: InFlightRecord, _ entry: LedgerEntry, isAgain: Bool = false) {
-    guard let announce = consumer.announce, let event = record.event, let reference = record.reference else {
+    guard let event = record.event, let reference = record.reference else {
       return step(record, .settled(isToBeAnnounced: false))
     }
-    let announcements = announce(event, reference.hash, entry)
+    let announcements = consumer.announcements(event, reference.hash, entry)
     guard !announcements.isEmpty else { return step(record, .settled(isToBeAnnounced: false)) }
-    record.outbound = Outbound(announcements, isToBeComposed: isAgain && consumer.compacted != nil)
+    let isComposed = announcements.contains { $0.topic == consumer.compacted?.topic }
+    record.outbound = Outbound(announcements, isToBeComposed: isAgain && isComposed)
     step(record, .settled(isToBeAnnounced: true))
   }
 

@@ -140,22 +140,22 @@ extension EventProcessor {
     let decision = record.decision
     record.decision = nil
     record.lane.map { lanes.recovered($0) }
+    func announce(_ outcome: String, _ detail: String) {
+      self.announce(
+        record, LedgerEntry(origin: record.reference?.origin, outcome: outcome, detail: detail, at: time))
+    }
     switch outcome {
     case .applied:
-      guard let decision, let reference = record.reference else {
-        return step(record, .settled(isToBeAnnounced: false))
-      }
+      guard let decision else { return step(record, .settled(isToBeAnnounced: false)) }
       metrics.count(.decided(decision.outcome))
-      announce(
-        record,
-        LedgerEntry(origin: reference.origin, outcome: decision.outcome, detail: decision.detail, at: time))
+      announce(decision.outcome, decision.detail)
     case .repeated(let entry) where begin.map { isOurs(entry, of: record, decision, since: $0) } ?? false:
       metrics.count(.decided(entry.outcome))
-      announce(record, entry)
+      self.announce(record, entry)
     case .repeated(let entry): repeated(record, entry)
     case .superseded(let supersession):
       metrics.count(.superseded(supersession))
-      step(record, .settled(isToBeAnnounced: false))
+      announce(supersession.outcome, "")
     case .open:
       // What made it void has gone since the store was asked: a sign-in after an erasure has begun the account anew.
       step(record, .reopened)
@@ -171,9 +171,9 @@ extension EventProcessor {
   private func repeated(_ record: InFlightRecord, _ entry: LedgerEntry) {
     metrics.count(.repeated)
     // Another record of the same event is a duplicate: who has that one announces it.
-    guard entry.origin == record.reference?.origin, consumer.outcomes.contains(entry.outcome),
-      !record.partition.wasAnnounced(record.offset, entry)
-    else { return step(record, .settled(isToBeAnnounced: false)) }
+    guard entry.origin == record.reference?.origin, !record.partition.wasAnnounced(record.offset, entry) else {
+      return step(record, .settled(isToBeAnnounced: false))
+    }
     announce(record, entry, isAgain: true)
   }
 

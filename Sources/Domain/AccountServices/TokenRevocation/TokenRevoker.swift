@@ -120,14 +120,19 @@ package final class TokenRevoker {
   @Sendable private nonisolated static func announce(
     _ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry
   ) -> [Announcement] {
-    let names: [AccountOutcome.Name] =
-      switch Outcome(rawValue: entry.outcome) {
-      case .revoked: [.tokensRevoked, .sessionsEnded]
-      case .unproven: [.revocationUnproven, .sessionsEnded]
-      case .noToken: [.noToken, .sessionsEnded]
-      case .proven: [.tokensRevoked]
-      case .echo, .newerSignIn, nil: []
-      }
+    func nothing(_ reason: AccountOutcome.Reason) -> [Announcement] {
+      [Announcement(reason, of: event, account, by: .tokenRevoker, at: entry.at)]
+    }
+    let names: [AccountOutcome.Name]
+    switch Outcome(rawValue: entry.outcome) {
+    case .revoked: names = [.tokensRevoked, .sessionsEnded]
+    case .unproven: names = [.revocationUnproven, .sessionsEnded]
+    case .noToken: names = [.noToken, .sessionsEnded]
+    case .proven: names = [.tokensRevoked]
+    case .echo: return nothing(.echo)
+    case .newerSignIn: return nothing(.newerSignIn)
+    case nil: return []
+    }
     return names.map { name in
       Announcement(
         AccountOutcome(

@@ -68,8 +68,11 @@ extension ConsumerTrial {
       values[id] = record.value
     }
     let expected = Set(models.flatMap(\.outcomes))
-    let possible = expected.union(models.flatMap(\.possible))
+    let alternatives = models.flatMap(\.alternatives)
+    let possible = expected.union(alternatives.joined())
     #expect(expected.subtracting(values.keys).sorted().prefix(5).isEmpty, "missing, \(seed)")
+    let undecided = alternatives.filter { pair in pair.count { values.keys.contains($0) } != 1 }
+    #expect(undecided.prefix(5).isEmpty, "both or none, \(seed)")
     #expect(Set(values.keys).subtracting(possible).sorted().prefix(5).isEmpty, "nobody's, \(seed)")
     return records.count - values.count
   }

@@ -5,9 +5,9 @@ import AccountEvents
 struct ObligationModel {
   /// What must stand on the topic of outcomes, by its id.
   private(set) var outcomes: Set<String> = []
-  /// What may stand there too. Where an account ends erased, it depends on who is first whether an e-mail event of its
-  /// counted before.
-  private(set) var possible: Set<String> = []
+  /// Pairs of which one must stand there, and not both. Where an account ends erased, it depends on who is first whether
+  /// an e-mail event of its counted before.
+  private(set) var alternatives: [[String]] = []
   /// Whether Apple was asked to revoke the token.
   private(set) var isRevoked = false
   /// Whether anything has asked for the end of the tokens.
@@ -42,11 +42,17 @@ struct ObligationModel {
       case .accountDeletionRequested: severity = 2
       case .accountDelete: severity = 3
       }
-      if applied.contains(where: { $0.severity >= severity && $0.time >= event.occurredAt }) { continue }
+      if applied.contains(where: { $0.severity >= severity && $0.time >= event.occurredAt }) {
+        expect(event, "no-effect.token-revoker")
+        continue
+      }
       applied.append((severity, event.occurredAt))
       isOver = true
       // The echo of our own revocation: all was said before.
-      if severity == 1, isRevoked { continue }
+      if severity == 1, isRevoked {
+        expect(event, "no-effect.token-revoker")
+        continue
+      }
       if severity == 2, hasToken { isRevoked = true }
       expect(event, hasToken ? "tokens-revoked" : "no-token")
       expect(event, "sessions-ended")
@@ -66,7 +72,10 @@ struct ObligationModel {
       case .accountDeletionRequested: isConsent = false
       case .accountDelete: (isConsent, moment.rank) = (false, 1)
       }
-      if (isConsent ? consents + deletions : deletions).contains(where: { $0 >= moment }) { continue }
+      if (isConsent ? consents + deletions : deletions).contains(where: { $0 >= moment }) {
+        expect(event, "no-effect.data-eraser")
+        continue
+      }
       if isConsent { consents.append(moment) } else { deletions.append(moment) }
       expect(event, "account-erased")
     }
@@ -82,7 +91,10 @@ struct ObligationModel {
       case .accountDelete: moment = (event.occurredAt, 1)
       default: continue
       }
-      if deletions.contains(where: { $0 >= moment }) { continue }
+      if deletions.contains(where: { $0 >= moment }) {
+        expect(event, "no-effect.email-relay")
+        continue
+      }
       deletions.append(moment)
       expect(event, "relay-changed")
     }
@@ -97,10 +109,13 @@ struct ObligationModel {
       case .accountDeletionRequested, .accountDelete: continue
       }
       guard deletions.isEmpty else {
-        possible.insert("\(event.id.text).relay-changed")
+        alternatives.append(["\(event.id.text).relay-changed", "\(event.id.text).no-effect.email-relay"])
         continue
       }
-      if let latest, latest >= (event.occurredAt, rank) { continue }
+      if let latest, latest >= (event.occurredAt, rank) {
+        expect(event, "no-effect.email-relay")
+        continue
+      }
       (latest, mail) = ((event.occurredAt, rank), after)
       expect(event, "relay-changed")
     }
