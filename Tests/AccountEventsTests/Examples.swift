@@ -43,10 +43,11 @@ enum Examples {
 
   static func outcome(
     _ name: AccountOutcome.Name, because reason: AccountOutcome.Reason? = nil, of kind: AccountEvent.Kind,
-    targets: [AccountOutcome.Target] = []
+    key: HashKeyID? = nil, targets: [AccountOutcome.Target] = []
   ) -> AccountOutcome {
     AccountOutcome(
-      account: AccountHash([UInt8](0..<32))!, name: name, reason: reason, cause: AccountOutcome.Cause(event(kind)),
+      account: AccountHash([UInt8](0..<32), key: key)!, name: name, reason: reason,
+      cause: AccountOutcome.Cause(event(kind)),
       consumer: "data-eraser", doneAt: issuedAt, targets: targets)
   }
 
@@ -97,5 +98,9 @@ enum Examples {
       ("email-relay", EventRecord(relay(.disabled, to: address))),
       ("email-relay-without-address", EventRecord(relay(.enabled, to: nil))),
       ("sessions-ended", EventRecord(outcome(.sessionsEnded, of: .consentRevoked))),
+      (
+        "sessions-ended-rotated",
+        EventRecord(outcome(.sessionsEnded, of: .consentRevoked, key: HashKeyID("00fedcba98765432")))
+      ),
     ]
 }

@@ -38,9 +38,24 @@ import Testing
   @Test func hasOneSpellingOfAHash() throws {
     let hash = try #require(AccountHash([UInt8](repeating: 0xa7, count: 32)))
     #expect(AccountHash(hash.description) == hash)
+    #expect(AccountHash(hash.description, key: HashKeyID(7)) == hash, "the bytes are what counts")
     for text in ["", hash.description.uppercased(), String(hash.description.dropLast()), hash.description + "0"] {
       #expect(AccountHash(text) == nil)
     }
+  }
+
+  @Test func namesTheKeyOfItsHashWhereThatIsNotTheFirst() throws {
+    let key = try #require(HashKeyID("00fedcba98765432"))
+    let value = EventRecord(Examples.outcome(.sessionsEnded, of: .consentRevoked, key: key)).value
+    let read = try AccountOutcome(decoding: value)
+    #expect(read.account.key == key && key.description == "00fedcba98765432")
+    #expect(try AccountOutcome(decoding: EventRecord(Examples.erased).value).account.key == nil)
+    for text in ["", "0fedcba98765432", "00FEDCBA98765432", "00fedcba987654320", "+0fedcba98765432"] {
+      #expect(HashKeyID(text) == nil)
+    }
+    let json = String(decoding: value, as: UTF8.self)
+    let error = #expect(throws: EventDecodingError.self) { try decode(json.replacing("00fedcba", with: "00FEDCBA")) }
+    #expect(error?.code == .malformedMember && error?.detail == "account_key")
   }
 
   @Test(arguments: [

@@ -1,14 +1,19 @@
 /// A keyed hash (HMAC-SHA256 of `team/sub`) that stands for an account where its name must not: the same account gives
-/// the same hash, and without the store's key nobody gets from it to the person or can try one out.
+/// the same hash under the same key, and without the store's keys nobody gets from it to the person or can try one out.
 public struct AccountHash: Sendable, Hashable, CustomStringConvertible {
   /// The 32 bytes.
   public let bytes: [UInt8]
+  /// The hashing key it was made with; nil for the first one of a store.
+  public let key: HashKeyID?
 
   /// Nil unless there are 32 bytes.
-  public init?(_ bytes: [UInt8]) {
+  public init?(_ bytes: [UInt8], key: HashKeyID? = nil) {
     guard bytes.count == 32 else { return nil }
-    self.bytes = bytes
+    (self.bytes, self.key) = (bytes, key)
   }
+
+  /// Compares the bytes alone: two keys never give the same ones.
+  public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
 
   /// Adds all bytes at once: by itself an array adds them one after the other.
   public func hash(into hasher: inout Hasher) { unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) } }
@@ -33,7 +38,7 @@ public struct AccountHash: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Nil unless `text` is 64 hexadecimal digits, the letters small.
-  public init?(_ text: String) {
+  public init?(_ text: String, key: HashKeyID? = nil) {
     let digits = Array(text.utf8)
     guard digits.count == 64 else { return nil }
     var bytes: [UInt8] = []
@@ -42,7 +47,7 @@ public struct AccountHash: Sendable, Hashable, CustomStringConvertible {
       guard let high = Self.value(of: digits[index]), let low = Self.value(of: digits[index + 1]) else { return nil }
       bytes.append(high << 4 | low)
     }
-    self.bytes = bytes
+    (self.bytes, self.key) = (bytes, key)
   }
 
   private static func value(of digit: UInt8) -> UInt8? {

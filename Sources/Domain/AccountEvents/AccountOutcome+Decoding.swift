@@ -14,7 +14,7 @@ extension AccountOutcome {
       if reason == nil { throw EventDecodingError(code: .unknownType, detail: "reason") }
     }
     self.init(
-      account: try members.required(members.account, "account"), name: name, reason: reason,
+      account: try members.hash(), name: name, reason: reason,
       cause: Cause(
         id: try members.required(members.cause.id, "cause.id"),
         type: try members.required(members.cause.type, "cause.type"),
@@ -53,7 +53,7 @@ extension AccountOutcome.Target {
 }
 
 private struct Members: RecordMembers {
-  var account: AccountHash?
+  var account, accountKey: String?
   var outcome, reason, consumer: String?
   var cause = CauseMembers()
   var doneAt: Timestamp?
@@ -61,7 +61,8 @@ private struct Members: RecordMembers {
 
   mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
     switch name {
-    case "account": account = AccountHash(try value.readString())
+    case "account": account = try value.readString()
+    case "account_key": accountKey = try value.readString()
     case "outcome": outcome = try value.readString()
     case "reason": reason = try value.readString()
     case "consumer": consumer = try value.readString()
@@ -71,6 +72,12 @@ private struct Members: RecordMembers {
       try value.readArray { value throws(JSONError) in targets.append(try TargetMembers(next: &value)) }
     default: break
     }
+  }
+
+  /// The account's hash, with the key that it names; none is a store's first.
+  func hash() throws(EventDecodingError) -> AccountHash {
+    let key = try accountKey.map { text throws(EventDecodingError) in try required(HashKeyID(text), "account_key") }
+    return try required(account.flatMap { AccountHash($0, key: key) }, "account")
   }
 }
 

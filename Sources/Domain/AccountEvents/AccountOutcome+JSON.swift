@@ -5,6 +5,7 @@ extension AccountOutcome {
     json.reserveCapacity(320 + 128 * targets.count)
     json.append(contentsOf: #"{"account":""#.utf8)
     account.appendDigits(to: &json)
+    if let key = account.key { json.append(#"","account_key":""#, key.description) }
     json.append(#"","outcome":""#, name.rawValue)
     if let reason { json.append(#"","reason":""#, reason.rawValue) }
     json.append(#"","cause":{"id":""#, cause.id.text)
