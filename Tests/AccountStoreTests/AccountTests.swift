@@ -46,7 +46,7 @@ import Testing
     _ = try await store.recordSignIn(account, at: Sample.time(20), tokens: [token])
     try await prepared.breakKeys()
     func question(_ account: Account, _ seconds: Int64, _ clients: Set<ClientID>? = nil) -> TokenQuestion {
-      TokenQuestion(of: store.hash(of: account), issuedUpTo: Sample.time(seconds), clients: clients)
+      TokenQuestion(of: account, issuedUpTo: Sample.time(seconds), clients: clients)
     }
     #expect(try await store.holdsTokens([]) == [])
     let questions: [(TokenQuestion, Bool)] = [
@@ -405,7 +405,7 @@ import Testing
     }
     try await PreparedStore.with(implementation) { store throws in
       func due(_ number: Int? = nil, after place: OpenErasure.Place? = nil, limit: Int = 9) async throws -> [String] {
-        let account = number.map { store.hash(of: Sample.account($0)) }
+        let account = number.map { Sample.account($0) }
         return try await store.dueErasures(until: today, of: account, after: place, limit: limit).map {
           "\($0.place.event) \($0.place.target) \($0.account == store.hash(of: Sample.account(1)) ? "1" : "-") \($0.detail)"
         }

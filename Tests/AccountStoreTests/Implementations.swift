@@ -24,6 +24,15 @@ struct Implementation: Sendable, CustomTestStringConvertible {
       try await rig.open()
     } breakKeys: {
       try rig.execute("UPDATE account SET data_key = randomblob(60)")
+    } rotate: { page in
+      let rotation = try SQLiteHashRotation(try SQLiteStoreFile(rig.path, rig.key), page: page)
+      return SteppedRotation {
+        try rotation.begin(to: $0)
+      } step: {
+        try rotation.step() != nil
+      } complete: {
+        try rotation.complete()
+      }
     }
   }
 
@@ -34,6 +43,17 @@ struct Implementation: Sendable, CustomTestStringConvertible {
       try await rig.open()
     } breakKeys: {
       try await rig.run("UPDATE siwa.account SET data_key = sha512(data_key)")
+    } rotate: { page in
+      let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 1, statementTimeout: .seconds(60))
+      let keys = try await database.read { connection in try await connection.openKeys(with: rig.key) }
+      let rotation = PostgreSQLHashRotation(PostgreSQLKeyedDatabase(database, keys), page: page)
+      return SteppedRotation {
+        try await rotation.begin(to: $0)
+      } step: {
+        try await rotation.step() != nil
+      } complete: {
+        try await rotation.complete()
+      }
     }
   }
 }
@@ -50,10 +70,14 @@ final class PreparedStore {
   /// Makes the data keys of all accounts ones that do not open.
   let breakKeys: @Loop () async throws -> Void
 
+  /// Prepares to replace the hashing key, with so many accounts or rows in a step.
+  let rotate: @Loop (Int64) async throws -> SteppedRotation
+
   init(
     _ administration: any AccountStoreAdministration, open: @escaping @Loop () async throws -> any AccountStore,
-    breakKeys: @escaping @Loop () async throws -> Void
-  ) { (self.administration, self.open, self.breakKeys) = (administration, open, breakKeys) }
+    breakKeys: @escaping @Loop () async throws -> Void,
+    rotate: @escaping @Loop (Int64) async throws -> SteppedRotation
+  ) { (self.administration, self.open, self.breakKeys, self.rotate) = (administration, open, breakKeys, rotate) }
 
   /// Runs `body` with a store of its own.
   static func with<Value>(
@@ -74,5 +98,32 @@ final class PreparedStore {
     do { result = .success(try await body(store, prepared.administration)) } catch { result = .failure(error) }
     await store.close()
     return try result.get()
+  }
+}
+
+/// A rotation of the hashing key, a transaction at a time: whoever calls no further step is as good as killed.
+@Loop
+struct SteppedRotation {
+  /// Says whether there is something to move.
+  let begin: @Loop (HashKey?) async throws -> Bool
+  /// Says whether something was left to move.
+  let step: @Loop () async throws -> Bool
+  let complete: @Loop () async throws -> Void
+
+  init(
+    begin: @escaping @Loop (HashKey?) async throws -> Bool, step: @escaping @Loop () async throws -> Bool,
+    complete: @escaping @Loop () async throws -> Void
+  ) { (self.begin, self.step, self.complete) = (begin, step, complete) }
+
+  /// Goes on with what another one has begun, to its end.
+  func resume() async throws {
+    _ = try await begin(nil)
+    try await finish()
+  }
+
+  /// Moves all that is left, and completes it.
+  func finish() async throws {
+    while try await step() {}
+    try await complete()
   }
 }

@@ -15,8 +15,8 @@ import Testing
     #expect(try MasterKey(file: files.write("other", try MasterKey.newText())).id != key.id)
     #expect(key.id.utf8.count == 16)
     let bytes = try #require(Base64URL.decode(String(text.dropLast())))
-    let keys = try StoreKeys(StoreKeys.make(for: key), with: key)
-    for shown in [key, keys] as [Any] {
+    let keys = try StoreKeys(StoreKeys.Wrapped(keys: [StoreKeys.make(for: key)]), with: key)
+    for shown in [key, keys, try #require(HashKey(bytes))] as [Any] {
       var dumped = ""
       dump(shown, to: &dumped)
       for description in ["\(shown)", String(reflecting: shown), dumped] {
@@ -30,7 +30,7 @@ import Testing
   @Test(arguments: [0o644, 0o640, 0o604, 0o660, 0o602, 0o610])
   func aKeyThatOthersCanGetAtIsRefused(mode: UInt32) throws {
     let path = files.write("key", try MasterKey.newText(), mode: mode)
-    let error = #expect(throws: MasterKeyError.self) { try MasterKey(file: path) }
+    let error = #expect(throws: KeyFileError.self) { try MasterKey(file: path) }
     #expect(error?.description.contains("must be this user's own, with mode 0600") == true)
   }
 
@@ -42,12 +42,12 @@ import Testing
   ])
   func whatIsNoKeyIsRefusedAndNotShown(text: String) throws {
     let path = files.write("key", text)
-    let error = #expect(throws: MasterKeyError.self) { try MasterKey(file: path) }
+    let error = #expect(throws: KeyFileError.self) { try MasterKey(file: path) }
     #expect(error?.description.contains(path) == true && error?.description.contains("AAAA") == false)
   }
 
   @Test func aMissingKeyIsNamed() {
-    let error = #expect(throws: MasterKeyError.self) { try MasterKey(file: files.path + "/none") }
+    let error = #expect(throws: KeyFileError.self) { try MasterKey(file: files.path + "/none") }
     #expect(error?.description.hasPrefix("\(files.path)/none cannot be read: ") == true)
   }
 }

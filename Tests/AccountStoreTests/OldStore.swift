@@ -14,9 +14,9 @@ struct OldStore {
   static let event = Sample.event("old", at: 1, partition: 3, offset: 41)
 
   init(_ master: MasterKey) throws {
-    let wrapped = StoreKeys.Wrapped(masterKeyID: master.id, hashKey: try master.wrap(Sample.hashKey, for: .hashKey))
-    hashKey = wrapped.hashKey
-    let keys = try StoreKeys(wrapped, with: master)
+    let wrapped = try StoreKeys.wrap(Sample.hashKey, number: 1, for: master)
+    hashKey = wrapped.key
+    let keys = try StoreKeys(StoreKeys.Wrapped(keys: [wrapped]), with: master)
     let hash = keys.hash(of: Sample.account())
     let (cipher, row) = try keys.makeDataKey(of: Sample.account(), hash)
     (account, token) = (row, try SealedToken.seal(Sample.token(), of: hash, with: cipher))

@@ -132,6 +132,39 @@ import Testing
     await store.close()
   }
 
+  /// The server is killed while rows are moved to another hashing key, and while it settles.
+  @Test(.timeLimit(.minutes(10)))
+  func aServerThatIsKilledWhileRowsAreMovedLosesNoFence() async throws {
+    var random = SeededRandom()
+    let server = try await PostgreSQLServer()
+    let rig = try await PostgreSQLRig(of: server)
+    let store = try await rig.open()
+    let erased = (0..<900).map { Sample.account($0) }
+    let erasures = erased.enumerated().map { Sample.event("erasure-\($0)", of: $1, at: 100, severity: 1) }
+    let late = erased.enumerated().map { Sample.event("late-\($0)", of: $1, at: 50) }
+    _ = try await settleUntilKnown(erasures.map { $0.settled(.eraseAccount(isFinal: true)) }, store)
+    let key = try newHashKey()
+    var isDone = false
+    for round in 0..<4 where !isDone {
+      let rotation = Task { try await rig.administration.rotateHashKey(to: key) { _ in } }
+      for _ in 0..<Int.random(in: 0...2000, using: &random) { await Task.yield() }
+      server.kill()
+      let isBack = Task { try await server.start() }
+      if case .success = await rotation.result { isDone = true }
+      try await isBack.value
+      let group = late.map { Sample.event("\($0.id)-\(round)", of: $0.account, hash: $0.hash, at: 60) }
+      let outcomes = try await settleUntilKnown(group.map { $0.settled(.setRelay(Sample.enabled(60))) }, store)
+      #expect(outcomes.allSatisfy { $0 == .superseded(.newerEvent) || $0.isRepeated })
+    }
+    _ = try await rig.administration.rotateHashKey(to: key) { _ in }
+    #expect(try await store.standings(of: late, for: Sample.relay).allSatisfy { $0 == .superseded(.newerEvent) })
+    #expect(store.hashes(of: erased[0]).count == 2)
+    let report = try await rig.administration.verify { _ in }
+    #expect(report.findings == [] && report.accounts == 0 && !report.isMoving)
+    #expect(try await rig.run("SELECT count(*), min(generation) FROM siwa.guard") == "900|2")
+    await store.close()
+  }
+
   /// The server is killed while it settles, again and again, as by power cuts.
   @Test(.timeLimit(.minutes(10)))
   func aKilledServerLeavesWholeGroups() async throws {

@@ -18,13 +18,14 @@ import Testing
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
         "2e654933f2f40a2fc985f306c7fcbb129b4faee9adf029b4bfb25dcda95889ce",
         "c29b905c5e66769e260e14e0a234cd55578ccb716e16454df7cbc4eae9fedf11",
+        "0ba3e6eb10a26639e62604e324c27f1935267cec4e418aa446838b39623ce995",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 2))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 3))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 2, to: 2))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 3, to: 3))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
   }
 
@@ -37,7 +38,7 @@ import Testing
     #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
     #expect(try await rig.run("SELECT max(version) FROM siwa.migration") == "1")
     try await rig.run("DELETE FROM siwa.announcement")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 2))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 1, to: 3))
 
     let store = try await rig.open()
     #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
@@ -77,7 +78,7 @@ import Testing
       return migrations
     }
     #expect(migrations.count { $0.from == 0 } == 1 && migrations.count == 8)
-    #expect(try await rig.run("SELECT count(*) FROM siwa.store_key") == "1")
+    #expect(try await rig.run("SELECT count(*) FROM siwa.hash_key") == "1")
   }
 
   @Test func aMissingStoreNamesTheCommandThatMakesIt() async throws {
@@ -85,13 +86,13 @@ import Testing
     // A schema that somebody else has made for it is one without a store, too.
     try await rig.run("CREATE SCHEMA siwa")
     await expectRefusal(.notMigrated, "`siwa store migrate` makes it")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 2))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 3))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try await rig.run("INSERT INTO siwa.migration (version) VALUES (99)")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 2 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 3 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try await rig.run("SELECT max(version) FROM siwa.migration") == "99")

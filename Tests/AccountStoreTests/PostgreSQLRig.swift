@@ -28,8 +28,10 @@ final class PostgreSQLRig {
   /// Makes the store where there is none, with the key of these tests for its hashes, and opens it.
   func open() async throws -> PostgreSQLAccountStore {
     if try await administration.migrate().from == 0, let hashKey {
-      let digits = try key.wrap(hashKey, for: .hashKey).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-      try await run("UPDATE siwa.store_key SET hash_key = '\\x\(digits.joined())'")
+      let digits = try key.wrap(hashKey, for: .hashKey(1)).map {
+        String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
+      }
+      try await run("UPDATE siwa.hash_key SET key = '\\x\(digits.joined())'")
     }
     return try await PostgreSQLAccountStore.open(connectionInfo, connections: 4, key)
   }

@@ -33,12 +33,38 @@ import Testing
     await store.close()
   }
 
+  @Test func noFormerHashIsLeftAfterARotation() async throws {
+    let store = try await rig.open()
+    try await Population.settle(in: store)
+    try await store.fill(10...12)
+    func bytesUnderTheKey() async throws -> Set<Substring> {
+      let sql = """
+        SELECT encode(hash, 'hex') FROM (
+          SELECT hash FROM siwa.account UNION SELECT hash FROM siwa.token UNION SELECT hash FROM siwa.relay
+          UNION SELECT hash FROM siwa.ledger UNION SELECT hash FROM siwa.fence UNION SELECT hash FROM siwa.erasure_fence
+          UNION SELECT hash FROM siwa.ended_authorization UNION SELECT hash FROM siwa.own_revocation
+          UNION SELECT hash FROM siwa.erasure_step UNION SELECT hash FROM siwa.guard
+          UNION SELECT fingerprint FROM siwa.token
+        ) AS found (hash)
+        """
+      return Set(try await rig.run(sql).split(separator: "\n"))
+    }
+    let former = try await bytesUnderTheKey()
+    #expect(former.count > Population.accounts.count)
+    _ = try await rig.administration.rotateHashKey(to: try newHashKey()) { _ in }
+    let left = try await bytesUnderTheKey()
+    #expect(left.count == former.count && left.isDisjoint(with: former))
+    let dump = try await rig.dump()
+    for hash in former { #expect(!dump.contains(hash)) }
+    await store.close()
+  }
+
   @Test func anErasureLeavesAHashAndTheFence() async throws {
     let store = try await rig.open()
     try await store.fill(1...2)
     let deletion = Sample.event("d", of: Sample.account(1), at: 9)
     _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
-    for table in ["account", "relay", "token", "erasure"] {
+    for table in ["account", "relay", "token", "erasure_fence"] {
       #expect(try await rig.run("SELECT count(*) FROM siwa.\(table)") == "1", "\(table)")
     }
     await store.close()

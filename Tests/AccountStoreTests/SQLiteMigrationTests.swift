@@ -20,13 +20,14 @@ import Testing
         "540589d5eca3b3024d6e66cf7f2f539ad5b5625fed79f41ae91adc09bd7496cf",
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
         "1eeb897659599ddac25ebfd77a1d62e7f3e54f94c59451052faabfdd515884df",
+        "b3e175f9c149b3be00a2295f45f8e96b7ea8d7f9d65f5bd6ee7330856494d51d",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 3))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 4))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 3, to: 3))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 4, to: 4))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
     #expect(try rig.modes()["store.sqlite"] == 0o600)
   }
@@ -41,7 +42,7 @@ import Testing
     #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
     #expect(try rig.number("PRAGMA user_version") == Int64(version))
     try rig.execute("DELETE FROM announcement")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 3))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 4))
 
     let store = try await rig.open()
     #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
@@ -76,7 +77,7 @@ import Testing
       return migrations
     }
     #expect(migrations.count { $0.from == 0 } == 1 && migrations.count == 8)
-    #expect(try rig.number("SELECT count(*) FROM store_key") == 1)
+    #expect(try rig.number("SELECT count(*) FROM hash_key") == 1)
   }
 
   @Test func aMissingStoreNamesTheCommandThatMakesIt() async throws {
@@ -85,13 +86,13 @@ import Testing
     // An empty file is not one either.
     _ = rig.files.write("store.sqlite", "")
     await expectRefusal(.notMigrated, "run `siwa store migrate`")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 3))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 4))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try rig.execute("PRAGMA user_version = 99")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 3 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 4 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try rig.number("PRAGMA user_version") == 99)

@@ -26,7 +26,7 @@ final class SQLiteRig {
   func open() async throws -> SQLiteAccountStore {
     if try await administration.migrate().from == 0, let hashKey {
       try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
-        .prepare("UPDATE store_key SET hash_key = ?").run(try key.wrap(hashKey, for: .hashKey))
+        .prepare("UPDATE hash_key SET key = ?").run(try key.wrap(hashKey, for: .hashKey(1)))
     }
     return try await SQLiteAccountStore.open(path, key)
   }

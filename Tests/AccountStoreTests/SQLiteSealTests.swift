@@ -39,7 +39,7 @@ import Testing
     _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
     for table in [
       "SELECT count(*) FROM account", "SELECT count(*) FROM relay", "SELECT count(*) FROM token",
-      "SELECT count(*) FROM erasure",
+      "SELECT count(*) FROM erasure_fence",
     ] as [StaticString] { #expect(try rig.number(table) == 1, "\(table)") }
     // Not the wrapped key either, in any file: neither in a free page nor in the log.
     let left = try wrappedKeysAndAddresses()
@@ -87,7 +87,7 @@ import Testing
     #expect(migration?.code == .wrongMasterKey)
     // With the other's id written over it, what is wrapped still does not open.
     let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
-    try database.prepare("UPDATE store_key SET master_key_id = ?").run(other.id)
+    try database.prepare("UPDATE hash_key SET master_key_id = ?").run(other.id)
     let forged = await #expect(throws: AccountStoreError.self) {
       try await SQLiteAccountStore.open(rig.path, other)
     }

@@ -82,6 +82,8 @@ extension SettledOutcome {
 
 func newMasterKey() throws -> MasterKey { try #require(MasterKey(try SecureRandom.bytes(32))) }
 
+func newHashKey() throws -> HashKey { try #require(HashKey(try SecureRandom.bytes(32))) }
+
 extension AccountStore {
   /// Writes of each account whatever a store may hold of somebody: its sign-in, a token, the state of its mail, a failed
   /// attempt.

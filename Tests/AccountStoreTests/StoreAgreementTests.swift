@@ -4,66 +4,109 @@ import EventLoop
 import TestSupport
 import Testing
 
-/// Whatever happens, in whatever order: both databases come to the same.
+/// Whatever happens, in whatever order: both databases come to the same, and so does one whose hashing key is replaced
+/// meanwhile, again and again.
 @Loop @Suite(PostgreSQLServer.isThere) struct StoreAgreementTests {
+  struct Pair: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let one: Implementation
+    let other: Implementation
+    let isRotated: Bool
+  }
+
+  private nonisolated static var pairs: [Pair] {
+    guard let one = Implementation.all.first, let other = Implementation.all.last else { return [] }
+    return [
+      Pair(testDescription: "SQLite, PostgreSQL", one: one, other: other, isRotated: false),
+      Pair(testDescription: "SQLite, SQLite with other keys", one: one, other: one, isRotated: true),
+      Pair(testDescription: "SQLite, PostgreSQL with other keys", one: one, other: other, isRotated: true),
+    ]
+  }
+
   private nonisolated static let accounts = (1...3).map { Sample.account($0) }
   private nonisolated static let consumers = [Sample.relay, Sample.eraser, Sample.revoker]
 
-  @Test(.timeLimit(.minutes(10)))
-  func bothDatabasesComeToTheSame() async throws {
-    try #require(Implementation.all.count == 2)
-    try await PreparedStore.with(Implementation.all[0]) { one, oneAdministration throws in
-      try await PreparedStore.with(Implementation.all[1]) { other, otherAdministration throws in
-        var history = History()
-        for round in SeededRandom.rounds(250) {
-          let comment: Comment = "SEED=\(history.random.seed), step \(round)"
-          let now = Sample.time(1000 + Int64(round))
-          switch Int.random(in: 0..<10, using: &history.random) {
-          case 0..<2:
-            let signIn = history.signIn()
-            let over = try await one.recordSignIn(signIn.account, at: signIn.time, tokens: signIn.tokens)
-            #expect(
-              try await other.recordSignIn(signIn.account, at: signIn.time, tokens: signIn.tokens) == over, comment)
-          case 2..<4:
-            let said = history.outcomes()
-            for isRehearsal in [true, false] {
-              let changed = try await changes(of: said, in: one, isRehearsal)
-              #expect(try await changes(of: said, in: other, isRehearsal) == changed, comment)
-            }
-            for store in [one, other] {
-              #expect(try await changes(of: said, in: store, true) == [[], [], [], []], comment)
-            }
-          case 4:
-            let (claims, marks, attempts) = (history.claims(), history.marks(), history.attempts(at: now))
-            #expect(
-              try await one.claim(claims, for: Sample.relay) == other.claim(claims, for: Sample.relay), comment)
-            #expect(
-              try await one.settle([], announced: marks, at: now) == other.settle([], announced: marks, at: now),
-              comment)
-            #expect(try await one.count(attempts) == other.count(attempts), comment)
-            let questions = history.questions()
-            #expect(try await one.holdsTokens(questions) == other.holdsTokens(questions), comment)
-          case 5:
-            func prune(_ administration: any AccountStoreAdministration) async throws -> StorePruning {
-              try await administration.prune(
-                before: Sample.time(1000 + Int64(round) - 20), eraser: Sample.eraser, isRehearsal: false
-              ) { _ in }
-            }
-            #expect(try await prune(oneAdministration) == prune(otherAdministration), comment)
-          default:
-            let group = history.settlements()
-            let events = group.map(\.event)
-            #expect(
-              try await one.standings(of: events, for: Sample.relay)
-                == other.standings(of: events, for: Sample.relay), comment)
-            let marks = history.marks()
-            #expect(
-              try await one.settle(group, announced: marks, at: now) == other.settle(group, announced: marks, at: now),
-              comment)
+  @Test(.timeLimit(.minutes(10)), arguments: pairs)
+  func bothComeToTheSame(_ pair: Pair) async throws {
+    try await PreparedStore.with(pair.one) { one, oneAdministration throws in
+      let prepared = try await pair.other.prepare()
+      let (other, otherAdministration) = (try await prepared.open(), prepared.administration)
+      var rotations = Rotations()
+      var history = History()
+      for round in SeededRandom.rounds(pair.isRotated ? 120 : 250) {
+        let comment: Comment = "SEED=\(history.random.seed), step \(round)"
+        let now = Sample.time(1000 + Int64(round))
+        if pair.isRotated { try await rotations.advance(prepared, &history.random) }
+        switch Int.random(in: 0..<10, using: &history.random) {
+        case 0..<2:
+          let signIn = history.signIn()
+          let over = try await one.recordSignIn(signIn.account, at: signIn.time, tokens: signIn.tokens)
+          #expect(
+            try await other.recordSignIn(signIn.account, at: signIn.time, tokens: signIn.tokens) == over, comment)
+        case 2..<4 where !rotations.isUnderWay:
+          let said = history.outcomes()
+          for isRehearsal in [true, false] {
+            let changed = try await changes(of: said, in: one, isRehearsal)
+            #expect(try await changes(of: said, in: other, isRehearsal) == changed, comment)
           }
-          try #require(try await state(of: one) == state(of: other), comment)
+          for store in [one, other] {
+            #expect(try await changes(of: said, in: store, true) == [[], [], [], []], comment)
+          }
+        case 4:
+          let (claims, marks, attempts) = (history.claims(), history.marks(), history.attempts(at: now))
+          #expect(
+            try await one.claim(claims, for: Sample.relay) == other.claim(claims, for: Sample.relay), comment)
+          #expect(
+            try await one.settle([], announced: marks, at: now) == other.settle([], announced: marks, at: now),
+            comment)
+          #expect(try await one.count(attempts) == other.count(attempts), comment)
+          let questions = history.questions()
+          #expect(try await one.holdsTokens(questions) == other.holdsTokens(questions), comment)
+        case 5:
+          func prune(_ administration: any AccountStoreAdministration) async throws -> StorePruning {
+            try await administration.prune(
+              before: Sample.time(1000 + Int64(round) - 20), eraser: Sample.eraser, isRehearsal: false
+            ) { _ in }
+          }
+          #expect(try await prune(oneAdministration) == prune(otherAdministration), comment)
+        default:
+          let group = history.settlements()
+          let events = group.map(\.event)
+          #expect(
+            try await one.standings(of: events, for: Sample.relay)
+              == other.standings(of: events, for: Sample.relay), comment)
+          let marks = history.marks()
+          #expect(
+            try await one.settle(group, announced: marks, at: now) == other.settle(group, announced: marks, at: now),
+            comment)
         }
-        #expect(try await oneAdministration.verify { _ in } == otherAdministration.verify { _ in })
+        try #require(try await state(of: one) == state(of: other), comment)
+      }
+      if rotations.isUnderWay { try await prepared.rotate(7).resume() }
+      #expect(try await oneAdministration.verify { _ in } == otherAdministration.verify { _ in })
+      #expect(pair.isRotated == (rotations.count > 1))
+      await other.close()
+    }
+  }
+
+  /// Another key, and another one, by processes of which most are killed on their way.
+  @Loop
+  private struct Rotations {
+    private(set) var count = 0
+    private(set) var isUnderWay = false
+    private var rotation: SteppedRotation?
+
+    mutating func advance(_ prepared: PreparedStore, _ random: inout SeededRandom) async throws {
+      if Int.random(in: 0..<8, using: &random) == 0 { rotation = nil }
+      if let rotation {
+        if try await rotation.step() { return }
+        try await rotation.complete()
+        (self.rotation, isUnderWay) = (nil, false)
+        count += 1
+      } else if isUnderWay || Int.random(in: 0..<4, using: &random) == 0 {
+        let rotation = try await prepared.rotate(Int64.random(in: 1...3, using: &random))
+        #expect(try await rotation.begin(isUnderWay ? nil : try newHashKey()))
+        (self.rotation, isUnderWay) = (rotation, true)
       }
     }
   }
@@ -87,13 +130,15 @@ import Testing
   private func changes(
     of said: [History.Said], in store: any AccountStore, _ isRehearsal: Bool
   ) async throws -> [[Int]] {
-    let hashes = Self.accounts.map { store.hash(of: $0) }
     let outcomes = said.map {
       RecordedOutcome(
-        account: hashes[$0.account], consumer: Sample.relay, event: Sample.valid(EventID("said")), at: $0.time,
+        // As it was said at any time.
+        account: store.hashes(of: Self.accounts[$0.account]).one(number: $0.generation), consumer: Sample.relay,
+        event: Sample.valid(EventID("said")), at: $0.time,
         ending: $0.ending)
     }
     let changed = try await store.reconcile(with: outcomes, isRehearsal: isRehearsal)
+    let hashes = Self.accounts.map { store.hash(of: $0) }
     return [changed.erased, changed.fenced, changed.mail, changed.tokens].map { some in
       hashes.indices.filter { some.contains(hashes[$0]) }
     }
@@ -103,6 +148,7 @@ import Testing
   private struct History {
     struct Said {
       let account: Int
+      let generation: Int
       let time: Timestamp
       let ending: RecordedOutcome.Ending
     }
@@ -132,7 +178,9 @@ import Testing
         let endings: [RecordedOutcome.Ending] = [
           .erased(isFinal: isSo()), .mailForgotten(isFinal: isSo()), .mailChanged, .tokensEnded,
         ]
-        return Said(account: Int.random(in: 0..<3, using: &random), time: Sample.time(moment()), ending: pick(endings))
+        return Said(
+          account: Int.random(in: 0..<3, using: &random), generation: Int.random(in: 0..<100, using: &random),
+          time: Sample.time(moment()), ending: pick(endings))
       }
     }
 
@@ -162,7 +210,7 @@ import Testing
     mutating func questions() -> [TokenQuestion] {
       (0..<Int.random(in: 0...4, using: &random)).map { _ in
         TokenQuestion(
-          of: Sample.hash(of: pick(StoreAgreementTests.accounts)), issuedUpTo: Sample.time(moment()),
+          of: pick(StoreAgreementTests.accounts), issuedUpTo: Sample.time(moment()),
           clients: pick([nil, [], [apps[0]], Set(apps)]))
       }
     }
@@ -205,4 +253,9 @@ import Testing
       ])
     }
   }
+}
+
+extension [AccountHash] {
+  /// One of them.
+  fileprivate func one(number: Int) -> AccountHash { self[number % count] }
 }

@@ -13,9 +13,22 @@ package final class StoreOfTests {
   /// Where the file is.
   package var path: String { "\(directory.path)/siwa.db" }
 
+  private var key: MasterKey {
+    guard let key = MasterKey([UInt8](repeating: 7, count: 32)) else { preconditionFailure("32 bytes") }
+    return key
+  }
+
+  /// Replaces its hashing key, as an operator does while programs run.
+  package func rotateHashKey() async throws {
+    // The key below, in base64url.
+    let master = directory.write("master-key", String(repeating: "BwcH", count: 10) + "Bwc")
+    let settings = StoreSettings(database: .sqlite(path: path), masterKeyFile: master)
+    guard let key = HashKey([UInt8](repeating: 8, count: 32)) else { preconditionFailure("32 bytes") }
+    _ = try await settings.administration().rotateHashKey(to: key) { _ in }
+  }
+
   /// Opens it; makes it the first time.
   package func open() async throws -> any AccountStore {
-    guard let key = MasterKey([UInt8](repeating: 7, count: 32)) else { preconditionFailure("32 bytes") }
     if unsafe access(path, F_OK) != 0 { _ = try await SQLiteAccountStore.migrate(path, key) }
     return try await SQLiteAccountStore.open(path, key)
   }

@@ -129,7 +129,7 @@ package final class WatchedStore: AccountStore {
   }
 
   package func dueErasures(
-    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+    until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [RetainedStep] {
     try await watch(.dueErasures) { () throws(AccountStoreError) in
       try await store.dueErasures(until: time, of: account, after: place, limit: limit)
@@ -157,6 +157,10 @@ package final class WatchedStore: AccountStore {
   }
 
   package nonisolated func hash(of account: Account) -> AccountHash { store.hash(of: account) }
+
+  package nonisolated func hashes(of account: Account) -> [AccountHash] { store.hashes(of: account) }
+
+  package nonisolated func newest(of hash: AccountHash) -> AccountHash? { store.newest(of: hash) }
 
   package func close() async { await store.close() }
 }

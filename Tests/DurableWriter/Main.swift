@@ -1,8 +1,10 @@
 import AccountEvents
 import AccountServices
+import AccountStore
 import EventLoop
 import Glibc
 import SQLite
+import Synchronization
 import Telemetry
 
 /// Writes until it is killed, and says on its standard output what it was promised to be durable.
@@ -12,6 +14,8 @@ import Telemetry
 ///     durable-writer drain DIRECTORY COUNT   removing N, removed N; kills itself when it has said the latter so often
 ///     durable-writer store DIRECTORY FIRST   settled N         for the last event of each batch, from FIRST on
 ///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
+///     durable-writer rotate DIRECTORY COUNT  rotated           to the key in `hash-key`; kills itself at its step of that
+///                                            number, 0 for never
 ///     durable-writer publish DIRECTORY COUNT answers in a file; kills itself at its step of that number, 0 for never
 ///     durable-writer accepted DIRECTORY FIRST written N        in batches, from FIRST on
 ///     durable-writer start DIRECTORY 0       what becomes of it where there is no room at the start
@@ -31,6 +35,7 @@ struct DurableWriter {
     case "drain": exit(Loop.run { await empty(words[2], until: first) })
     case "store": exit(Loop.run { await settle(words[2], first...) })
     case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
+    case "rotate": exit(Loop.run { await rotate(words[2], untilStep: first) })
     case "publish": exit(Loop.run { await PublishingWriter.run(words[2], untilStep: first) })
     case "accepted": exit(Loop.run { await remember(words[2], from: first) })
     case "start": exit(Loop.run { await startWithoutRoom(words[2]) })
@@ -176,6 +181,22 @@ struct DurableWriter {
         if range.upperBound == .max { say("settled \(first + StoreWriter.batch - 1)") }
       }
       say("applied \(applied)")
+      return 0
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  /// Replaces the hashing key of an account store.
+  @Loop
+  private static func rotate(_ directory: String, untilStep last: Int) async -> Int32 {
+    let steps = Atomic(0)
+    do {
+      let key = try HashKey(file: "\(directory)/hash-key")
+      _ = try await StoreWriter.settings(directory).administration().rotateHashKey(to: key) { _ in
+        if steps.wrappingAdd(1, ordering: .relaxed).newValue == last { raise(SIGKILL) }
+      }
+      say("rotated")
       return 0
     } catch {
       complain("\(error)")

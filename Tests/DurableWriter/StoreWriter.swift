@@ -16,10 +16,13 @@ struct StoreWriter {
 
   /// Opens the store in `directory`: `store.sqlite`, with the key in `master-key`.
   init(_ directory: String) async throws {
-    store = try await StoreSettings(
-      database: .sqlite(path: "\(directory)/store.sqlite"), masterKeyFile: "\(directory)/master-key"
-    ).open()
+    store = try await Self.settings(directory).open()
     claim = try await store.claim([PartitionClaim(Self.partition)], for: Self.consumer)[0].claim
+  }
+
+  /// Where the store in `directory` is.
+  static func settings(_ directory: String) -> StoreSettings {
+    StoreSettings(database: .sqlite(path: "\(directory)/store.sqlite"), masterKeyFile: "\(directory)/master-key")
   }
 
   /// Settles the batch that begins with the event `first`, and with it the mark behind its last; returns how many of its

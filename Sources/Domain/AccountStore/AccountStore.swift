@@ -91,18 +91,20 @@ package protocol AccountStore: AnyObject, Sendable {
   /// The steps retained until the day of `time` or an earlier one, by event and target: at most `limit`, from behind
   /// `place` on; nil is the beginning. Of one account, or of all where `account` is nil.
   func dueErasures(
-    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+    until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [RetainedStep]
 
   // MARK: After a restore
 
   /// Whether one of the outcomes is of this store: the ledger has its event with the same hash of the account, or there is
-  /// something of that account. In no other store an account has the same hash.
+  /// something of that account. In no other store an account has the same hash. Outcomes from before a rotation of the
+  /// hashing key are recognized; while one is under way, this throws.
   func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool
 
   /// Brings the store to what the outcomes say is over, in one transaction: whatever it was restored from, who was erased
   /// is erased. What is younger than an outcome stays, and the same again changes nothing. A rehearsal only says what
-  /// would change.
+  /// would change. Outcomes under a hashing key that the store does not have are passed over, and counted; while a rotation
+  /// of the key is under way, this throws.
   func reconcile(
     with outcomes: [RecordedOutcome], isRehearsal: Bool
   ) async throws(AccountStoreError) -> Reconciliation
@@ -115,8 +117,17 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Asks whether the store could be read and written now.
   func check() async throws(AccountStoreError)
 
-  /// The keyed hash that stands for the account wherever its name must not: in outcomes, logs and metrics.
+  /// The keyed hash that stands for the account wherever its name must not: in outcomes, logs and metrics. It is made
+  /// with the newest hashing key that this process knows of: each call that reads or writes finds out about a newer one.
   nonisolated func hash(of account: Account) -> AccountHash
+
+  /// The hashes that have ever stood for the account, one for each hashing key, oldest first: what stands on Kafka, in
+  /// logs and elsewhere outside of the store keeps the hash that it was written with.
+  nonisolated func hashes(of account: Account) -> [AccountHash]
+
+  /// The hash that stands now for the account of an older one; nil where that was made with a key that the store does not
+  /// have.
+  nonisolated func newest(of hash: AccountHash) -> AccountHash?
 
   /// Waits for what is under way, and closes.
   func close() async

@@ -7,6 +7,7 @@ package struct EventReference: Sendable, Hashable {
   /// Whom it happened to.
   package let account: Account
   /// The account's keyed hash, as `AccountStore.hash(of:)` makes it: once for each event, as it costs more than a look-up.
+  /// The store makes it anew where the hashing key was replaced since.
   package let hash: AccountHash
   /// When it happened.
   package let occurredAt: Timestamp
@@ -28,6 +29,12 @@ package struct EventReference: Sendable, Hashable {
     (self.id, self.account, self.hash) = (id, account, hash)
     (self.occurredAt, self.origin) = (occurredAt, origin)
     (self.weight, self.yieldsTo) = (weight, yieldsTo)
+  }
+
+  /// The same event with another hash of its account.
+  func hashed(_ hash: AccountHash) -> EventReference {
+    EventReference(
+      id: id, account: account, hash: hash, occurredAt: occurredAt, origin: origin, weight: weight, yieldsTo: yieldsTo)
   }
 }
 

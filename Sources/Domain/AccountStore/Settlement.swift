@@ -28,6 +28,14 @@ package struct Settlement: Sendable {
     (self.event, self.consumer, outcome) = (event, consumer, nil)
     (detail, changes) = ("", [])
   }
+
+  private init(_ other: Settlement, about event: EventReference) {
+    (self.event, consumer, outcome) = (event, other.consumer, other.outcome)
+    (detail, changes) = (other.detail, other.changes)
+  }
+
+  /// The same decision with another reference to its event.
+  func about(_ event: EventReference) -> Settlement { Settlement(self, about: event) }
 }
 
 /// A change of what is known of the event's account.

@@ -62,7 +62,7 @@ package struct StoreSettings: Configurable {
   }
 
   private static func check(_ file: String, _ setting: String, _ settings: inout Settings) -> MasterKey? {
-    do throws(MasterKeyError) {
+    do throws(KeyFileError) {
       return try MasterKey(file: file)
     } catch {
       settings.refuse(setting, error.description)
@@ -90,7 +90,7 @@ extension StoreSettings {
   }
 
   private func masterKey() throws(AccountStoreError) -> MasterKey {
-    do throws(MasterKeyError) {
+    do throws(KeyFileError) {
       let key = try MasterKey(file: masterKeyFile)
       guard let formerMasterKeyFile else { return key }
       return key.replacing(try MasterKey(file: formerMasterKeyFile))

@@ -54,7 +54,7 @@ struct ErasuresDue: Command {
       var last: OpenErasure.Place?
       repeat {
         let due = try await store.dueErasures(
-          until: .now, of: account.map { store.hash(of: $0) }, after: last, limit: Self.page)
+          until: .now, of: account, after: last, limit: Self.page)
         for step in due { Terminal.say(isJSON ? step.json : step.line) }
         guard let end = due.last?.place, due.count == Self.page else {
           let isNothingDue = last == nil && due.isEmpty

@@ -46,6 +46,24 @@ import Testing
     #expect(count("repeated", second) == "1" && count("done", second) == "0" && second.committed() == 1)
   }
 
+  /// An event that waited since before a rotation of the hashing key is announced under the key of now.
+  @Test func anAnnouncementBearsTheHashUnderTheNewestKey() async throws {
+    let rig = try await ProcessorRig(telling())
+    rig.store.beforeSettling = { _ throws(AccountStoreError) in throw AccountStoreError(.unavailable, "not yet") }
+    try await rig.assign(0)
+    rig.put(.of(.sample(1)))
+    try await rig.untilIdle()
+    let former = rig.store.hash(of: AccountEvent.sample(1).account)
+    try await rig.file.rotateHashKey()
+    rig.store.beforeSettling = { _ in }
+    try await rig.advance(by: .seconds(60))
+    await rig.drain()
+    let hash = rig.store.hash(of: AccountEvent.sample(1).account)
+    #expect(hash != former && hash == rig.store.newest(of: former) && hash.key != nil)
+    #expect(said(rig).map { $0.split(separator: " ")[1] } == ["\(hash)"])
+    #expect(rig.committed() == 1)
+  }
+
   @Test func whatWasAnnouncedIsNotAgainThoughAnEarlierEventStillWaits() async throws {
     let calls = Calls()
     calls.fault = { if $0.id.text == "event-1" { throw ConsumerFailure.transient("busy") } }

@@ -116,7 +116,7 @@ extension DataEraser {
   fileprivate func waitForTheTokenRevoker(_ delivery: Delivery) async throws {
     let event = delivery.event
     let question = TokenQuestion(
-      of: delivery.reference.hash, issuedUpTo: event.occurredAt, clients: groups.clients(endedBy: event))
+      of: delivery.reference.account, issuedUpTo: event.occurredAt, clients: groups.clients(endedBy: event))
     guard try await tokens.ask(question) else { return }
     let cause = "tokens-not-ended"
     if delivery.waits < Self.pauses.count { throw ConsumerFailure.waiting(cause, for: Self.pauses[delivery.waits]) }

@@ -21,7 +21,9 @@ extension EventProcessor {
     guard let event = record.event, let reference = record.reference else {
       return step(record, .settled(isToBeAnnounced: false))
     }
-    let announcements = consumer.announcements(event, reference.hash, entry)
+    // The hashing key may have been replaced since the event was read.
+    let hash = store.newest(of: reference.hash) ?? reference.hash
+    let announcements = consumer.announcements(event, hash, entry)
     guard !announcements.isEmpty else { return step(record, .settled(isToBeAnnounced: false)) }
     let isComposed = announcements.contains { $0.topic == consumer.compacted?.topic }
     record.outbound = Outbound(announcements, isToBeComposed: isAgain && isComposed)

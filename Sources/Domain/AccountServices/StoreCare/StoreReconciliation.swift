@@ -40,6 +40,9 @@ package struct StoreReconciliation {
       let outcomes = looked.read(page)
       if outcomes.isEmpty { return true }
       looked.isRecognized = try await store.recognizes(outcomes)
+      for outcome in outcomes where store.newest(of: outcome.account) == nil {
+        if let key = outcome.account.key { looked.reconciliation.unknownKeys[key, default: 0] += 1 }
+      }
       return !looked.isRecognized
     }
     guard looked.isRecognized else { return looked }

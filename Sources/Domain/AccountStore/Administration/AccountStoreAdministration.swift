@@ -21,6 +21,13 @@ package protocol AccountStoreAdministration: Sendable {
     progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> KeyRotation
 
+  /// Replaces the key that accounts are hashed with: adds `key` to those that the store has, and moves what is known of each
+  /// account to its hash under it, some accounts in each transaction. Programs may run meanwhile: they find out by
+  /// themselves. Begun anew it goes on where it was, with the same key or with none; another one is refused until then.
+  func rotateHashKey(
+    to key: HashKey?, progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> HashRotation
+
   /// Forgets what was settled before `time`, some rows in each transaction: programs may run meanwhile. What is never
   /// forgotten: the fences, who is erased, an erasure that is not at its end or that has retained something. `eraser` is
   /// the consumer that erasures are of. A rehearsal only counts. Begun anew it goes on where it was.
@@ -63,6 +70,20 @@ package struct KeyRotation: Sendable, Equatable {
   static let page: Int64 = 500
 }
 
+/// What a rotation of the hashing key has done.
+package struct HashRotation: Sendable, Equatable {
+  /// The key that all accounts are hashed with by now.
+  package let key: HashKeyID
+  /// How many rows bore a former hash when it began or went on; none where all was done before.
+  package let rows: Int
+
+  /// A rotation that has come to its end.
+  init(key: HashKeyID, rows: Int = 0) { (self.key, self.rows) = (key, rows) }
+
+  /// How many accounts or rows are moved in one transaction: others wait for it.
+  static let page: Int64 = 500
+}
+
 /// How far something long is.
 package struct StoreProgress: Sendable, Equatable {
   /// What is being done.
@@ -75,6 +96,8 @@ package struct StoreProgress: Sendable, Equatable {
     case opening
     /// Data keys are wrapped anew, account by account.
     case wrapping
+    /// Rows are moved to hashes under another key.
+    case moving
     /// Rows that nobody asks for any more are counted; how many there are is what comes of it.
     case counting
     /// They are deleted.
@@ -104,6 +127,8 @@ package struct StoreReport: Sendable, Equatable {
   package var relays = 0
   /// Events that consumers have settled, each by each.
   package var settled = 0
+  /// Whether a rotation of the hashing key is under way.
+  package var isMoving = false
   /// What is wrong, at most a hundred of them. They name accounts by their hashes.
   package var findings: [String] = []
 

@@ -56,11 +56,28 @@ extension Row {
     return choice
   }
 
-  /// The account's hash in a column.
+  /// The account's hash in a column, whichever key it was made with.
   func hash(_ column: Int) throws(PostgreSQLError) -> AccountHash {
     guard let hash = AccountHash(try value(column, as: [UInt8].self)) else {
       throw .unexpectedValue("column \(column): no hash")
     }
     return hash
+  }
+
+  /// The account's hash in a column, made with so many keys as another column says, as it is under the newest.
+  func hash(_ column: Int, of generation: Int, _ hashing: HashChain) throws(PostgreSQLError) -> AccountHash {
+    hashing.newest(of: try hash(column).bytes, generation: try self.generation(generation, hashing))
+  }
+
+  /// The move of such a hash to the newest key.
+  func move(_ column: Int, of generation: Int, _ hashing: HashChain) throws(PostgreSQLError) -> HashMove {
+    hashing.move(of: try hash(column).bytes, generation: try self.generation(generation, hashing))
+  }
+
+  private func generation(_ column: Int, _ hashing: HashChain) throws(PostgreSQLError) -> Int {
+    guard let number = try count(column), 1...hashing.generation ~= number else {
+      throw .unexpectedValue("column \(column): a number of keys that there never were")
+    }
+    return number
   }
 }

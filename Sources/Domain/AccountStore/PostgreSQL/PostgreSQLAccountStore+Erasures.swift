@@ -10,18 +10,21 @@ extension PostgreSQLAccountStore {
 
   /// Records steps of erasures, in one exchange with the server.
   func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
-    var batch = Batch()
-    for (step, event) in steps { PostgreSQLErasures.record(step, of: event, in: &batch) }
-    let writing = batch
-    try await database.write { connection in _ = try await connection.run(writing) }
+    try await keyed.write(to: []) { connection, keys in
+      var batch = Batch.locked
+      for (step, event) in steps {
+        PostgreSQLErasures.record(step, of: keys.current(event), generation: keys.generation, in: &batch)
+      }
+      _ = try await connection.run(locked: batch, keys) { _, _ throws(PostgreSQLError) in }
+    }
   }
 
   /// What is open of erasures.
   func openErasures(
     by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [OpenErasure] {
-    try await database.read { connection in
-      try await PostgreSQLErasures.open(by: consumer, after: place, limit: limit, with: connection)
+    try await keyed.read(of: []) { connection, keys in
+      try await PostgreSQLErasures.open(by: consumer, after: place, limit: limit, keys, with: connection)
     }
   }
 
@@ -50,10 +53,10 @@ extension PostgreSQLAccountStore {
 
   /// The steps retained until that time.
   func dueErasures(
-    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+    until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [RetainedStep] {
-    try await database.read { connection in
-      try await PostgreSQLErasures.due(until: time, of: account, after: place, limit: limit, with: connection)
+    try await keyed.read(of: []) { connection, keys in
+      try await PostgreSQLErasures.due(until: time, of: account, after: place, limit: limit, keys, with: connection)
     }
   }
 }

@@ -15,10 +15,13 @@ final class PostgreSQLAccountStore: AccountStore {
   private static let statementTimeout = Duration.seconds(30)
 
   let database: PostgreSQLStoreDatabase
-  private nonisolated let keys: StoreKeys
+  let keyed: PostgreSQLKeyedDatabase
+  private nonisolated let keys: CurrentKeys
 
   private init(_ database: PostgreSQLStoreDatabase, _ keys: StoreKeys) {
-    (self.database, self.keys) = (database, keys)
+    self.database = database
+    keyed = PostgreSQLKeyedDatabase(database, keys)
+    self.keys = keyed.current
   }
 
   /// Opens the store in the database that `connectionInfo` names, which `siwa store migrate` has made, with the key that
@@ -45,12 +48,11 @@ final class PostgreSQLAccountStore: AccountStore {
     of events: [EventReference], for consumer: ConsumerName
   ) async throws(AccountStoreError) -> [EventStanding] {
     guard !events.isEmpty else { return [] }
-    var batch = Batch.byKey
-    PostgreSQLFacts.read(events.map { ($0, consumer) }, in: &batch)
-    let reading = batch
-    let facts = try await database.read { connection in
+    let facts = try await keyed.read(of: events.lazy.map(\.account)) { connection, keys in
+      var batch = Batch.byKey
+      PostgreSQLFacts.read(events.map { (keys.current($0), consumer) }, in: &batch)
       var facts: [EventFacts] = []
-      try await connection.run(reading) { execution, row throws(PostgreSQLError) in
+      try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
         if execution == 1 { facts.append(try EventFacts(reading: row)) }
       }
       return facts
@@ -63,22 +65,23 @@ final class PostgreSQLAccountStore: AccountStore {
     _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) async throws(AccountStoreError) -> Settled {
     guard !settlements.isEmpty || !marks.isEmpty else { return Settled() }
-    var batch = Batch.byKey
-    batch.lock(settlements.map(\.event.hash))
-    PostgreSQLFacts.read(settlements.map { ($0.event, $0.consumer) }, in: &batch)
-    let erased = settlements.filter(\.erases).map(\.event.hash)
-    if !erased.isEmpty { PostgreSQLFacts.readKept(erased, in: &batch) }
-    let reading = batch
     let order = marks.indices.sorted { marks[$0].partition < marks[$1].partition }
-    return try await database.write { [keys] connection in
+    return try await keyed.write(to: settlements.lazy.map(\.event.account)) { connection, keys in
+      let settlements = keys.current(settlements)
       var facts: [EventFacts] = []
       var kept: [AccountHash: KeptAccount] = [:]
       if !settlements.isEmpty {
-        try await connection.run(reading) { execution, row throws(PostgreSQLError) in
-          if execution == 3 {
+        var batch = Batch.locked
+        batch.lock(settlements.map(\.event.hash), keys)
+        let first = batch.count
+        PostgreSQLFacts.read(settlements.map { ($0.event, $0.consumer) }, in: &batch)
+        let erased = settlements.filter(\.erases).map(\.event.hash)
+        if !erased.isEmpty { PostgreSQLFacts.readKept(erased, in: &batch) }
+        try await connection.run(locked: batch, keys) { execution, row throws(PostgreSQLError) in
+          if execution == first {
             facts.append(try EventFacts(reading: row))
           } else {
-            try kept.add(row, of: execution - 4)
+            try kept.add(row, of: execution - first - 1)
           }
         }
       }
@@ -86,10 +89,10 @@ final class PostgreSQLAccountStore: AccountStore {
       var writing = Batch()
       try PostgreSQLWrites.write(judged, of: settlements, at: time, keys, in: &writing)
       // The last of all: others wait for them no longer than the commit takes.
-      let first = writing.count
+      let firstMark = writing.count
       PostgreSQLWrites.raise(order.map { marks[$0] }, in: &writing)
       let counts = try await connection.run(writing)
-      let fenced = zip(order, counts[first...]).filter { $0.1 == 0 }.map(\.0).sorted()
+      let fenced = zip(order, counts[firstMark...]).filter { $0.1 == 0 }.map(\.0).sorted()
       return Settled(outcomes: judged.outcomes, fenced: fenced.map { marks[$0] })
     }
   }
@@ -154,21 +157,23 @@ final class PostgreSQLAccountStore: AccountStore {
   func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
   ) async throws(AccountStoreError) -> [NewToken] {
-    let hash = hash(of: account)
-    return try await database.write { [keys] connection in
-      var reading = Batch.byKey
-      reading.lock([hash])
+    try await keyed.write(to: CollectionOfOne(account)) { connection, keys in
+      let hash = keys.hash(of: account)
+      var reading = Batch.locked
+      reading.lock([hash], keys)
+      let first = reading.count
       reading.append(
         """
         SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
-        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash) LEFT JOIN siwa.erasure USING (hash)
+        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
+          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
         """, hash.bytes)
       reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
       var (facts, ended) = (AccountFacts(), EndedAuthorizations())
-      try await connection.run(reading) { execution, row throws(PostgreSQLError) in
+      try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
         switch execution {
-        case 3: facts = try AccountFacts(reading: row, from: 0)
-        case 4: ended.endedAt[try row.value(0)] = try row.time(1)
+        case first: facts = try AccountFacts(reading: row, from: 0)
+        case first + 1: ended.endedAt[try row.value(0)] = try row.time(1)
         default: break
         }
       }
@@ -183,9 +188,8 @@ final class PostgreSQLAccountStore: AccountStore {
 
   /// The account's tokens, opened.
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
-    let (keys, hash) = (keys, hash(of: account))
-    return try await database.read { connection in
-      try await PostgreSQLTokens.read(of: [hash], keys, with: connection)
+    try await keyed.read(of: CollectionOfOne(account)) { connection, keys in
+      try await PostgreSQLTokens.read(of: [keys.hash(of: account)], keys, with: connection)
     }
   }
 
@@ -198,7 +202,8 @@ final class PostgreSQLAccountStore: AccountStore {
     }
     guard !rows.isEmpty else { return questions.map { _ in false } }
     let asked = rows
-    let held = try await database.read { connection in
+    let held = try await keyed.read(of: questions.lazy.map(\.account)) { connection, keys in
+      let hashes = questions.map { keys.hash(of: $0.account).bytes }
       var held: Set<Int64> = []
       var batch = Batch.byKey
       batch.append(
@@ -207,9 +212,9 @@ final class PostgreSQLAccountStore: AccountStore {
           JOIN siwa.token ON token.hash = asked.hash
         WHERE token.issued_at <= asked.at AND asked.client IN ('', token.client)
         """, PostgreSQLArray(asked.map { Int64($0.question) }),
-        PostgreSQLArray(asked.map { questions[$0.question].account.bytes }), PostgreSQLArray(asked.map(\.app)),
+        PostgreSQLArray(asked.map { hashes[$0.question] }), PostgreSQLArray(asked.map(\.app)),
         PostgreSQLArray(asked.map { questions[$0.question].issuedUpTo.milliseconds }))
-      try await connection.run(batch) { execution, row throws(PostgreSQLError) in
+      try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
         if execution == 1 { held.insert(try row.value(0)) }
       }
       return held
@@ -219,31 +224,30 @@ final class PostgreSQLAccountStore: AccountStore {
 
   /// The authorizations that we have ended ourselves.
   func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] {
-    let hash = hash(of: account)
-    return try await database.read { connection in
-      try await PostgreSQLTokens.ownRevocations(of: hash, with: connection)
+    try await keyed.read(of: CollectionOfOne(account)) { connection, keys in
+      try await PostgreSQLTokens.ownRevocations(of: account, keys, with: connection)
     }
   }
 
   /// What is known of mail to each account, all as of one moment.
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
     guard !accounts.isEmpty else { return [] }
-    let (keys, hashes) = (keys, accounts.map { hash(of: $0) })
-    return try await database.read { connection in
-      try await PostgreSQLRelays.knowledge(of: hashes, keys, with: connection)
+    // Mailers do not wait for rows to be moved.
+    return try await keyed.read(of: []) { connection, keys in
+      try await PostgreSQLRelays.knowledge(of: accounts, keys, with: connection)
     }
   }
 
   /// Whether an outcome is of this store.
   func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool {
-    try await PostgreSQLReconciler(database: database, keys: keys).recognizes(outcomes)
+    try await PostgreSQLReconciler(keyed: keyed).recognizes(outcomes)
   }
 
   /// Brings the store to what outcomes say.
   func reconcile(
     with outcomes: [RecordedOutcome], isRehearsal: Bool
   ) async throws(AccountStoreError) -> Reconciliation {
-    try await PostgreSQLReconciler(database: database, keys: keys).reconcile(with: outcomes, isRehearsal: isRehearsal)
+    try await PostgreSQLReconciler(keyed: keyed).reconcile(with: outcomes, isRehearsal: isRehearsal)
   }
 
   /// How large the tables are, with their indices and what lies apart from them.
@@ -261,13 +265,21 @@ final class PostgreSQLAccountStore: AccountStore {
 
   /// Reads, and writes as much as a lock takes: a server that only reads refuses it.
   func check() async throws(AccountStoreError) {
-    _ = try await database.write { connection in
-      try await connection.execute("SELECT FROM siwa.store_key FOR UPDATE SKIP LOCKED")
+    try await keyed.write(to: []) { connection, keys in
+      var batch = Batch.locked
+      batch.append("SELECT FROM siwa.hash_key FOR UPDATE SKIP LOCKED")
+      _ = try await connection.run(locked: batch, keys) { _, _ throws(PostgreSQLError) in }
     }
   }
 
-  /// The hash under the store's own key.
-  nonisolated func hash(of account: Account) -> AccountHash { keys.hash(of: account) }
+  /// The hash under the newest key that this process knows.
+  nonisolated func hash(of account: Account) -> AccountHash { keys.value.hash(of: account) }
+
+  /// The hashes under all of the keys.
+  nonisolated func hashes(of account: Account) -> [AccountHash] { keys.value.hashing.hashes(of: account) }
+
+  /// The hash under the newest key.
+  nonisolated func newest(of hash: AccountHash) -> AccountHash? { keys.value.hashing.newest(of: hash) }
 
   /// Closes the connections once what was begun is done.
   func close() async { await database.close() }
@@ -290,9 +302,12 @@ extension Batch {
 
   /// Adds two executions: the accounts are locked until the transaction ends. What reads behind them sees all that those
   /// have committed who had the locks before.
-  mutating func lock(_ hashes: [AccountHash]) {
+  mutating func lock(_ hashes: [AccountHash], _ keys: StoreKeys) {
     let all = PostgreSQLArray(hashes.map(\.bytes))
-    append("INSERT INTO siwa.guard (hash) SELECT DISTINCT unnest($1) ORDER BY 1 ON CONFLICT DO NOTHING", all)
+    append(
+      """
+      INSERT INTO siwa.guard (hash, generation) SELECT DISTINCT unnest($1), $2 ORDER BY 1 ON CONFLICT DO NOTHING
+      """, all, keys.generation)
     append("SELECT FROM siwa.guard WHERE hash = ANY ($1) ORDER BY hash FOR UPDATE", all)
   }
 }

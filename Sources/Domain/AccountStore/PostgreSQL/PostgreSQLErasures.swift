@@ -5,17 +5,17 @@ import PostgreSQL
 enum PostgreSQLErasures {
   /// Records a step in place of the target's last one; it is the latest again. What was discarded meanwhile stays so,
   /// unless it was erased after all.
-  static func record(_ step: ErasureStep, of event: EventReference, in batch: inout Batch) {
+  static func record(_ step: ErasureStep, of event: EventReference, generation: Int64, in batch: inout Batch) {
     batch.append(
       """
-      INSERT INTO siwa.erasure_step (event_id, target, hash, state, before, affected, after, detail, at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+      INSERT INTO siwa.erasure_step (event_id, target, hash, state, before, affected, after, detail, at, generation)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
       ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
         state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
-        detail = excluded.detail, at = excluded.at
+        detail = excluded.detail, at = excluded.at, generation = excluded.generation
       WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
       """, event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
-      step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds)
+      step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds, generation)
   }
 
   /// The steps so far, of each event.
@@ -40,25 +40,31 @@ enum PostgreSQLErasures {
 
   /// What is open, from behind a place on.
   static func open(
-    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int, with connection: Connection
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int, _ keys: StoreKeys,
+    with connection: Connection
   ) async throws -> [OpenErasure] {
-    try await connection.query(
+    var batch = Batch()
+    batch.append(
       """
-      SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count
+      SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count,
+        step.generation
       FROM siwa.erasure_step AS step
         LEFT JOIN siwa.attempt ON attempt.consumer = $1 AND attempt.event_id = step.event_id
       WHERE step.state IN ('begun', 'failed') AND (step.event_id, step.target) > ($2, $3)
         AND NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = step.event_id)
       ORDER BY step.event_id, step.target LIMIT $4
-      """, consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit),
-      limit: PostgreSQLStoreDatabase.limit
-    ) { row throws(PostgreSQLError) in
+      """, consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit))
+    var open: [OpenErasure] = []
+    try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
       guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
       let time = try row.time(5)
-      return OpenErasure(
-        OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), state: try row.choice(3),
-        cause: try row.value(4), attempts: try row.count(7) ?? 0, since: min(try row.timeIfPresent(6) ?? time, time))
+      open.append(
+        OpenErasure(
+          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2, of: 8, keys.hashing),
+          state: try row.choice(3), cause: try row.value(4), attempts: try row.count(7) ?? 0,
+          since: min(try row.timeIfPresent(6) ?? time, time)))
     }
+    return open
   }
 
   /// How many events have something left after an attempt has failed.
@@ -101,22 +107,27 @@ enum PostgreSQLErasures {
 
   /// The steps retained until that time or an earlier one, from behind a place on.
   static func due(
-    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int,
+    until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int, _ keys: StoreKeys,
     with connection: Connection
   ) async throws -> [RetainedStep] {
-    try await connection.query(
+    // A step moves to the newest hash by itself.
+    let hashes = account.map { keys.hashing.hashes(of: $0).suffix(2).map(\.bytes) } ?? []
+    var batch = Batch()
+    batch.append(
       """
-      SELECT event_id, target, hash, detail, at FROM siwa.erasure_step
-      WHERE state = 'retained' AND right(detail, 10) <= $1 AND (octet_length($2) = 0 OR hash = $2)
+      SELECT event_id, target, hash, detail, at, generation FROM siwa.erasure_step
+      WHERE state = 'retained' AND right(detail, 10) <= $1 AND (cardinality($2) = 0 OR hash = ANY ($2))
         AND (event_id, target) > ($3, $4)
       ORDER BY event_id, target LIMIT $5
-      """, time.day, account?.bytes ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit),
-      limit: PostgreSQLStoreDatabase.limit
-    ) { row throws(PostgreSQLError) in
+      """, time.day, PostgreSQLArray(hashes), place?.event.text ?? "", place?.target ?? "", Int64(limit))
+    var due: [RetainedStep] = []
+    try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
       guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
-      return RetainedStep(
-        OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), detail: try row.value(3),
-        time: try row.time(4))
+      due.append(
+        RetainedStep(
+          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2, of: 5, keys.hashing),
+          detail: try row.value(3), time: try row.time(4)))
     }
+    return due
   }
 }

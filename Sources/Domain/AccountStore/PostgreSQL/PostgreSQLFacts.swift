@@ -16,7 +16,7 @@ enum PostgreSQLFacts {
       LEFT JOIN siwa.ledger ON ledger.consumer = event.consumer AND ledger.event_id = event.id
       LEFT JOIN siwa.attempt ON attempt.consumer = event.consumer AND attempt.event_id = event.id
       LEFT JOIN siwa.account ON account.hash = event.hash
-      LEFT JOIN siwa.erasure ON erasure.hash = event.hash
+      LEFT JOIN siwa.erasure_fence AS erasure ON erasure.hash = event.hash
     ORDER BY event.position
     """
 

@@ -4,7 +4,7 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second]
+  static let steps: [StaticString] = [first, second, third]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 2
@@ -160,5 +160,31 @@ enum PostgreSQLMigrations {
       beyond text NOT NULL,
       PRIMARY KEY (consumer, topic, partition)
     );
+    """
+
+  /// The hashing key can be replaced: a row notes how many keys there were when its hash was made. All other rows of an
+  /// account have the hash that its row of `guard` has. Programs of the version before, which know the first key alone,
+  /// would find no fence of who has moved to another one: without a table `erasure` they find out nothing at all.
+  private static let third: StaticString = """
+    ALTER TABLE siwa.store_key RENAME TO hash_key;
+    ALTER TABLE siwa.hash_key DROP CONSTRAINT store_key_number_check;
+    ALTER TABLE siwa.hash_key RENAME COLUMN hash_key TO key;
+    ALTER TABLE siwa.hash_key ADD CHECK (number > 0);
+    ALTER TABLE siwa.hash_key ADD COLUMN is_complete boolean NOT NULL DEFAULT true;
+    ALTER TABLE siwa.hash_key ALTER COLUMN is_complete DROP DEFAULT;
+
+    ALTER TABLE siwa.erasure RENAME TO erasure_fence;
+
+    INSERT INTO siwa.guard (hash)
+    SELECT hash FROM siwa.account UNION SELECT hash FROM siwa.fence UNION SELECT hash FROM siwa.erasure_fence
+    UNION SELECT hash FROM siwa.ended_authorization UNION SELECT hash FROM siwa.own_revocation
+    ON CONFLICT DO NOTHING;
+
+    ALTER TABLE siwa.guard ADD COLUMN generation bigint NOT NULL DEFAULT 1;
+    ALTER TABLE siwa.guard ALTER COLUMN generation DROP DEFAULT;
+    ALTER TABLE siwa.ledger ADD COLUMN generation bigint NOT NULL DEFAULT 1;
+    ALTER TABLE siwa.ledger ALTER COLUMN generation DROP DEFAULT;
+    ALTER TABLE siwa.erasure_step ADD COLUMN generation bigint NOT NULL DEFAULT 1;
+    ALTER TABLE siwa.erasure_step ALTER COLUMN generation DROP DEFAULT;
     """
 }

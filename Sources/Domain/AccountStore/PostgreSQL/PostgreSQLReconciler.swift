@@ -5,11 +5,20 @@ import PostgreSQL
 /// Brings a store that was restored to what outcomes on Kafka say.
 @Loop
 struct PostgreSQLReconciler {
-  let database: PostgreSQLStoreDatabase
-  let keys: StoreKeys
+  let keyed: PostgreSQLKeyedDatabase
 
   /// Whether one of them is of this store.
   func recognizes(_ outcomes: [RecordedOutcome]) async throws(AccountStoreError) -> Bool {
+    try await keyed.refresh()
+    return try await keyed.read(of: []) { connection, keys in
+      let current = try CurrentOutcomes(outcomes, keys).outcomes
+      return try await Self.recognizes(current, keys, with: connection)
+    }
+  }
+
+  private static func recognizes(
+    _ outcomes: [RecordedOutcome], _ keys: StoreKeys, with connection: Connection
+  ) async throws -> Bool {
     var batch = Batch.byKey
     batch.append(
       """
@@ -18,37 +27,44 @@ struct PostgreSQLReconciler {
           SELECT FROM siwa.ledger WHERE ledger.consumer = said.consumer AND ledger.event_id = said.event_id
             AND ledger.hash = said.hash)
         OR EXISTS (SELECT FROM siwa.account WHERE account.hash = said.hash)
-        OR EXISTS (SELECT FROM siwa.erasure WHERE erasure.hash = said.hash)
+        OR EXISTS (SELECT FROM siwa.erasure_fence AS erasure WHERE erasure.hash = said.hash)
       LIMIT 1
       """, PostgreSQLArray(outcomes.map(\.consumer.text)), PostgreSQLArray(outcomes.map(\.event.text)),
       PostgreSQLArray(outcomes.map(\.account.bytes)))
-    let reading = batch
-    return try await database.read { connection in try await connection.run(reading)[1] > 0 }
+    return try await connection.run(batch, holding: keys) { _, _ throws(PostgreSQLError) in }[1] > 0
   }
 
   /// Corrects what outcomes contradict, in one transaction.
   func reconcile(
     with outcomes: [RecordedOutcome], isRehearsal: Bool
   ) async throws(AccountStoreError) -> Reconciliation {
-    let endings = Endings.gather(outcomes)
-    let all = Array(endings.keys)
-    let found = try await database.read { connection in try await Self.accounts(of: all, with: connection) }
-    let wrong = Endings.corrections(of: found, by: endings)
-    if isRehearsal || wrong.isEmpty { return Reconciliation(wrong) }
+    // Whether a rotation is under way decides before anything is read.
+    try await keyed.refresh()
+    let found = try await keyed.read(of: []) { connection, keys in
+      let current = try CurrentOutcomes(outcomes, keys)
+      let endings = Endings.gather(current.outcomes)
+      let accounts = try await Self.accounts(of: Array(endings.keys), keys, with: connection)
+      let wrong = Endings.corrections(of: accounts, by: endings)
+      return (wrong: Set(wrong.map(\.account.hash)), change: Reconciliation(wrong, unknownKeys: current.unknownKeys))
+    }
+    if isRehearsal || found.wrong.isEmpty { return found.change }
     // Mostly a few: those alone are locked, and judged anew.
-    let hashes = wrong.map(\.account.hash)
-    return try await database.write { [keys] connection in
-      var batch = Batch.byKey
-      batch.lock(hashes)
+    return try await keyed.write(to: []) { connection, keys in
+      let current = try CurrentOutcomes(outcomes, keys)
+      let endings = Endings.gather(current.outcomes).filter { found.wrong.contains($0.key) }
+      let hashes = Array(endings.keys)
+      var batch = Batch.locked
+      batch.lock(hashes, keys)
+      let first = batch.count
       Self.read(hashes, in: &batch)
       PostgreSQLFacts.readKept(hashes, in: &batch)
       var accounts: [RestoredAccount] = []
       var kept: [AccountHash: KeptAccount] = [:]
-      try await connection.run(batch) { execution, row throws(PostgreSQLError) in
-        if execution == 3 {
+      try await connection.run(locked: batch, keys) { execution, row throws(PostgreSQLError) in
+        if execution == first {
           accounts.append(try RestoredAccount(reading: row))
         } else {
-          try kept.add(row, of: execution - 4)
+          try kept.add(row, of: execution - first - 1)
         }
       }
       let wrong = Endings.corrections(of: accounts, by: endings)
@@ -61,16 +77,17 @@ struct PostgreSQLReconciler {
       var writing = Batch()
       try PostgreSQLWrites.write(changed, keys, in: &writing)
       _ = try await connection.run(writing)
-      return Reconciliation(wrong)
+      return Reconciliation(wrong, unknownKeys: current.unknownKeys)
     }
   }
 
-  private static func accounts(of hashes: [AccountHash], with connection: Connection) async throws -> [RestoredAccount]
-  {
+  private static func accounts(
+    of hashes: [AccountHash], _ keys: StoreKeys, with connection: Connection
+  ) async throws -> [RestoredAccount] {
     var batch = Batch.byKey
     read(hashes, in: &batch)
     var accounts: [RestoredAccount] = []
-    try await connection.run(batch) { execution, row throws(PostgreSQLError) in
+    try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
       if execution == 1 { accounts.append(try RestoredAccount(reading: row)) }
     }
     return accounts
@@ -86,7 +103,7 @@ struct PostgreSQLReconciler {
         (SELECT min(issued_at) FROM siwa.token WHERE token.hash = said.hash),
         (SELECT issued_up_to FROM siwa.ended_authorization AS ended WHERE ended.hash = said.hash AND client = '')
       FROM unnest($1) AS said (hash) LEFT JOIN siwa.account ON account.hash = said.hash
-        LEFT JOIN siwa.erasure ON erasure.hash = said.hash
+        LEFT JOIN siwa.erasure_fence AS erasure ON erasure.hash = said.hash
       """, PostgreSQLArray(hashes.map(\.bytes)))
   }
 }

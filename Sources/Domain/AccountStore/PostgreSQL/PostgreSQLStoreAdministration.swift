@@ -23,8 +23,6 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
         // Until the end of the transaction, for all who migrate this database.
         try await connection.execute("SELECT pg_advisory_xact_lock(hashtext('siwa store migrate'))")
         let version = try await connection.storeVersion()
-        // Another key would be told of only when it is too late.
-        if version > 0 { _ = try await connection.readKeys(with: key) }
         if version == 0, try await connection.execute("SELECT FROM pg_namespace WHERE nspname = 'siwa'") == 0 {
           try await connection.execute("CREATE SCHEMA siwa")
         }
@@ -33,12 +31,9 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
           try await connection.run(script: step)
           try await connection.execute("INSERT INTO siwa.migration (version) VALUES ($1)", Int64(index + 1))
         }
-        if version == 0 {
-          let keys = try StoreKeys.make(for: key)
-          try await connection.execute(
-            "INSERT INTO siwa.store_key (number, master_key_id, hash_key) VALUES (1, $1, $2)", keys.masterKeyID,
-            keys.hashKey)
-        }
+        if version == 0 { try await connection.add(try StoreKeys.make(for: key), isComplete: true) }
+        // Another master key would be told of only when it is too late.
+        _ = try await connection.readKeys(with: key)
         return version
       }
       return StoreMigration(from: Int(version), to: Int(PostgreSQLMigrations.version))
@@ -61,6 +56,15 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
   ) async throws(AccountStoreError) -> KeyRotation {
     try await with { database throws(AccountStoreError) in
       try await database.rotateKey(to: key, progress)
+    }
+  }
+
+  func rotateHashKey(
+    to key: HashKey?, progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> HashRotation {
+    try await with { database throws(AccountStoreError) in
+      let keys = try await database.read { connection in try await connection.openKeys(with: self.key) }
+      return try await PostgreSQLHashRotation(PostgreSQLKeyedDatabase(database, keys)).run(to: key, progress)
     }
   }
 

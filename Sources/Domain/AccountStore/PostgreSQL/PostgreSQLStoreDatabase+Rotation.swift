@@ -14,12 +14,13 @@ extension PostgreSQLStoreDatabase {
   ) async throws(AccountStoreError) -> KeyRotation {
     let total = try await write { connection in
       _ = try await connection.openKeys(with: master)
-      try await connection.execute("LOCK siwa.store_key IN EXCLUSIVE MODE")
-      let wrapped = try await connection.readWrappedKeys()
-      if wrapped.masterKeyID != master.id {
-        let anew = try wrapped.rewrapped(with: master)
+      // Others that replace a key wait; programs, which lock the table in ROW SHARE, do not.
+      try await connection.execute("LOCK siwa.hash_key IN SHARE ROW EXCLUSIVE MODE")
+      for key in try await connection.readWrappedKeys().keys where key.masterKeyID != master.id {
+        let anew = try key.rewrapped(with: master)
         try await connection.execute(
-          "UPDATE siwa.store_key SET master_key_id = $1, hash_key = $2", anew.masterKeyID, anew.hashKey)
+          "UPDATE siwa.hash_key SET master_key_id = $1, key = $2 WHERE number = $3", anew.masterKeyID, anew.key,
+          Int64(anew.number))
       }
       return try await connection.count(withoutKey: master)
     }

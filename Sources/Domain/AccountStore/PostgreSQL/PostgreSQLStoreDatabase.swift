@@ -83,11 +83,16 @@ extension Connection {
 
   /// The same, as they are kept.
   func readWrappedKeys() async throws -> StoreKeys.Wrapped {
-    let wrapped = try await first("SELECT master_key_id, hash_key FROM siwa.store_key") {
-      row throws(PostgreSQLError) in
-      StoreKeys.Wrapped(masterKeyID: try row.value(0), hashKey: try row.value(1))
+    var wrapped = StoreKeys.Wrapped()
+    try await forEach(
+      "SELECT number, master_key_id, key, is_complete FROM siwa.hash_key ORDER BY number",
+      limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in
+      wrapped.keys.append(
+        StoreKeys.WrappedHashKey(
+          number: try row.count(0) ?? 0, masterKeyID: try row.value(1), key: try row.value(2)))
+      wrapped.isComplete = try row.value(3)
     }
-    guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
     return wrapped
   }
 
@@ -99,7 +104,7 @@ extension Connection {
       limit: PostgreSQLStoreDatabase.limit
     ) { row throws(PostgreSQLError) in try row.value(0, as: String.self) }
     if tables.isEmpty { return 0 }
-    guard tables.contains("migration"), tables.contains("store_key") else {
+    guard tables.contains("migration"), tables.contains("hash_key") || tables.contains("store_key") else {
       throw AccountStoreError(.damaged, "the schema siwa of the database is something else's")
     }
     let version: Int64? = try await first("SELECT max(version) FROM siwa.migration") { row throws(PostgreSQLError) in

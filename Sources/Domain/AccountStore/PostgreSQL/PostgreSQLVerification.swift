@@ -18,6 +18,9 @@ final class PostgreSQLVerification {
     report.relays = try await count("SELECT count(*) FROM siwa.relay")
     report.settled = try await count("SELECT count(*) FROM siwa.ledger")
     try await openAccounts(progress)
+    report.isMoving = keys.state.isMoving
+    let left = report.isMoving ? 0 : try await connection.count(before: keys.generation)
+    if left > 0 { report.note("\(left) rows bear a hash under a former key") }
     return report
   }
 

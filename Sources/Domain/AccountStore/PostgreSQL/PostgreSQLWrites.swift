@@ -10,7 +10,7 @@ enum PostgreSQLWrites {
   ) throws(AccountStoreError) {
     try write(judged.accounts, keys, in: &batch)
     writeFences(of: judged.accounts, in: &batch)
-    writeLedger(judged.ledger, of: settlements, at: time, in: &batch)
+    writeLedger(judged.ledger, of: settlements, at: time, generation: keys.generation, in: &batch)
   }
 
   /// Adds what becomes of accounts. Rows go before rows come: one that was erased may have begun anew.
@@ -35,7 +35,7 @@ enum PostgreSQLWrites {
     if !fences.isEmpty {
       batch.append(
         """
-        INSERT INTO siwa.erasure (hash, at, is_final, signed_in_at) SELECT * FROM unnest($1, $2, $3, $4)
+        INSERT INTO siwa.erasure_fence (hash, at, is_final, signed_in_at) SELECT * FROM unnest($1, $2, $3, $4)
         ON CONFLICT (hash) DO UPDATE
           SET at = excluded.at, is_final = excluded.is_final, signed_in_at = excluded.signed_in_at
         """, PostgreSQLArray(fences.map(\.hash.bytes)), PostgreSQLArray(fences.map(\.fence.at.milliseconds)),
@@ -153,19 +153,20 @@ enum PostgreSQLWrites {
   }
 
   private static func writeLedger(
-    _ rows: [JudgedSettlements.LedgerRow], of settlements: [Settlement], at time: Timestamp, in batch: inout Batch
+    _ rows: [JudgedSettlements.LedgerRow], of settlements: [Settlement], at time: Timestamp, generation: Int64,
+    in batch: inout Batch
   ) {
     guard !rows.isEmpty else { return }
     let settled = rows.map { settlements[$0.index] }
     batch.append(
       """
-      INSERT INTO siwa.ledger (consumer, event_id, hash, outcome, detail, topic, partition, "offset", at)
-      SELECT *, $9 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
+      INSERT INTO siwa.ledger (consumer, event_id, hash, outcome, detail, topic, partition, "offset", at, generation)
+      SELECT *, $9, $10 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
       """, PostgreSQLArray(settled.map(\.consumer.text)), PostgreSQLArray(settled.map(\.event.id.text)),
       PostgreSQLArray(settled.map(\.event.hash.bytes)), PostgreSQLArray(rows.map(\.outcome)),
       PostgreSQLArray(rows.map(\.detail)), PostgreSQLArray(settled.map(\.event.origin.topic)),
       PostgreSQLArray(settled.map { Int64($0.event.origin.partition) }),
-      PostgreSQLArray(settled.map(\.event.origin.offset)), time.milliseconds)
+      PostgreSQLArray(settled.map(\.event.origin.offset)), time.milliseconds, generation)
     let attempted = rows.filter(\.hadAttempts).map { settlements[$0.index] }
     guard !attempted.isEmpty else { return }
     batch.append(

@@ -30,6 +30,34 @@ package struct RecordedOutcome: Sendable, Hashable {
     (self.account, self.consumer, self.event, occurredAt) = (account, consumer, event, time)
     self.ending = ending
   }
+
+  /// The same of the account under another hash.
+  fileprivate func about(_ account: AccountHash) -> RecordedOutcome {
+    RecordedOutcome(account: account, consumer: consumer, event: event, at: occurredAt, ending: ending)
+  }
+}
+
+/// Outcomes with the hashes that stand for their accounts now.
+struct CurrentOutcomes {
+  private(set) var outcomes: [RecordedOutcome] = []
+  /// How many name a key that the store does not have.
+  private(set) var unknownKeys: [HashKeyID: Int] = [:]
+
+  /// Throws while rows are moved: under which hash an account stands is not known by the hash alone then.
+  init(_ recorded: [RecordedOutcome], _ keys: StoreKeys) throws(AccountStoreError) {
+    guard !keys.state.isMoving else {
+      throw AccountStoreError(
+        .failed, "a rotation of its hashing key is under way: finish it first with `siwa store rotate-hash-key`")
+    }
+    outcomes.reserveCapacity(recorded.count)
+    for outcome in recorded {
+      if let newest = keys.hashing.newest(of: outcome.account) {
+        outcomes.append(outcome.about(newest))
+      } else if let key = outcome.account.key {
+        unknownKeys[key, default: 0] += 1
+      }
+    }
+  }
 }
 
 /// What a store was brought to that had been restored: whose accounts were changed, each once.
@@ -42,6 +70,9 @@ package struct Reconciliation: Sendable, Hashable {
   package var mail: Set<AccountHash> = []
   /// Accounts whose tokens were ended.
   package var tokens: Set<AccountHash> = []
+  /// How many outcomes were passed over, by the hashing key that they name and the store does not have: it was restored
+  /// from a backup of before that key's time.
+  package var unknownKeys: [HashKeyID: Int] = [:]
 
   /// Nothing changed.
   package init() {}
@@ -52,10 +83,12 @@ package struct Reconciliation: Sendable, Hashable {
     fenced.formUnion(other.fenced)
     mail.formUnion(other.mail)
     tokens.formUnion(other.tokens)
+    unknownKeys.merge(other.unknownKeys, uniquingKeysWith: +)
   }
 
-  /// What corrections change.
-  init(_ corrections: [(account: RestoredAccount, correction: Correction)]) {
+  /// What corrections change, of outcomes whose keys are known.
+  init(_ corrections: [(account: RestoredAccount, correction: Correction)], unknownKeys: [HashKeyID: Int]) {
+    self.unknownKeys = unknownKeys
     for (account, correction) in corrections {
       if correction.erasesUpTo != nil { erased.insert(account.hash) }
       if correction.fence != nil { fenced.insert(account.hash) }

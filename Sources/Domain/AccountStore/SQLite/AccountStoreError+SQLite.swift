@@ -42,12 +42,29 @@ extension Row {
   /// The number in a column that may be empty.
   func count(_ column: Int) throws(SQLiteError) -> Int? { try value(column, as: Int64?.self).map { Int(clamping: $0) } }
 
-  /// The hash of an account in a column.
+  /// The hash of an account in a column, whichever key it was made with.
   func hash(_ column: Int) throws(SQLiteError) -> AccountHash {
     guard let hash = AccountHash(try value(column, as: [UInt8].self)) else {
       throw .unexpectedValue("column \(column): no hash")
     }
     return hash
+  }
+
+  /// The hash of an account in a column, made with so many keys as another column says, as it is under the newest.
+  func hash(_ column: Int, of generation: Int, _ hashing: HashChain) throws(SQLiteError) -> AccountHash {
+    hashing.newest(of: try hash(column).bytes, generation: try self.generation(generation, hashing))
+  }
+
+  /// The move of such a hash to the newest key.
+  func move(_ column: Int, of generation: Int, _ hashing: HashChain) throws(SQLiteError) -> HashMove {
+    hashing.move(of: try hash(column).bytes, generation: try self.generation(generation, hashing))
+  }
+
+  private func generation(_ column: Int, _ hashing: HashChain) throws(SQLiteError) -> Int {
+    guard let number = try count(column), 1...hashing.generation ~= number else {
+      throw .unexpectedValue("column \(column): a number of keys that there never were")
+    }
+    return number
   }
 
   /// The case of a closed list in a column.

@@ -8,10 +8,10 @@ import SQLite
 package final class SQLiteAccountStore: AccountStore {
   let writer: SQLiteThread<SQLiteStoreFile>
   let readers: SQLiteThread<SQLiteRelayReader>
-  private nonisolated let keys: StoreKeys
+  private nonisolated let keys: CurrentKeys
 
   private init(
-    _ writer: SQLiteThread<SQLiteStoreFile>, _ readers: SQLiteThread<SQLiteRelayReader>, _ keys: StoreKeys
+    _ writer: SQLiteThread<SQLiteStoreFile>, _ readers: SQLiteThread<SQLiteRelayReader>, _ keys: CurrentKeys
   ) { (self.writer, self.readers, self.keys) = (writer, readers, keys) }
 
   /// Opens the store at `path`, which `siwa store migrate` has made, with the key that it was made with.
@@ -20,11 +20,11 @@ package final class SQLiteAccountStore: AccountStore {
     let keys = try await writer.open { () throws(AccountStoreError) in
       try SQLiteStoreFile(path, key)
     } _: {
-      $0.keys
+      $0.current
     }
     let readers = SQLiteThread<SQLiteRelayReader>(named: "store-readers")
     try await readers.open { () throws(AccountStoreError) in
-      try SQLiteRelayReader.open(path, keys)
+      try SQLiteRelayReader.open(path, key, keys)
     } _: { _ in
     }
     return SQLiteAccountStore(writer, readers, keys)
@@ -37,9 +37,11 @@ package final class SQLiteAccountStore: AccountStore {
     of events: [EventReference], for consumer: ConsumerName
   ) async throws(AccountStoreError) -> [EventStanding] {
     try await writer.run { file throws(AccountStoreError) in
-      try file.readRows { () throws(SQLiteError) in
+      try file.read(of: events.lazy.map(\.account)) { () throws(SQLiteError) in
         var standings: [EventStanding] = []
-        for event in events { standings.append(try file.ledger.facts(of: event, for: consumer).standing(of: event)) }
+        for event in events {
+          standings.append(try file.ledger.facts(of: file.keys.current(event), for: consumer).standing(of: event))
+        }
         return standings
       }
     }
@@ -88,24 +90,22 @@ package final class SQLiteAccountStore: AccountStore {
   package func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]
   ) async throws(AccountStoreError) -> [NewToken] {
-    let hash = hash(of: account)
-    return try await writer.run { file throws(AccountStoreError) in
-      try file.recordSignIn(account, hash, at: time, tokens)
-    }
+    try await writer.run { file throws(AccountStoreError) in try file.recordSignIn(account, at: time, tokens) }
   }
 
   /// The account's tokens, opened.
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
-    let hash = hash(of: account)
-    return try await writer.run { file throws(AccountStoreError) in try file.tokens(of: hash) }
+    try await writer.run { file throws(AccountStoreError) in try file.tokens(of: account) }
   }
 
   /// Whether there are tokens that events end.
   package func holdsTokens(_ questions: [TokenQuestion]) async throws(AccountStoreError) -> [Bool] {
     try await writer.run { file throws(AccountStoreError) in
-      try file.readRows { () throws(SQLiteError) in
+      try file.read(of: questions.lazy.map(\.account)) { () throws(SQLiteError) in
         var answers: [Bool] = []
-        for question in questions { answers.append(try file.accounts.holdsTokens(question)) }
+        for question in questions {
+          answers.append(try file.accounts.holdsTokens(question, of: file.keys.hash(of: question.account)))
+        }
         return answers
       }
     }
@@ -113,16 +113,16 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// The authorizations that we have ended ourselves.
   package func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation] {
-    let hash = hash(of: account)
-    return try await writer.run { file throws(AccountStoreError) in
-      try file.readRows { () throws(SQLiteError) in try file.accounts.ownRevocations(of: hash) }
+    try await writer.run { file throws(AccountStoreError) in
+      try file.read(of: CollectionOfOne(account)) { () throws(SQLiteError) in
+        try file.accounts.ownRevocations(of: file.keys.hash(of: account))
+      }
     }
   }
 
   /// What is known of mail to each account, all as of one moment.
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
-    let hashes = accounts.map { hash(of: $0) }
-    return try await readers.run { reader throws(AccountStoreError) in try reader.knowledge(of: hashes) }
+    try await readers.run { reader throws(AccountStoreError) in try reader.knowledge(of: accounts) }
   }
 
   // MARK: Erasure
@@ -142,7 +142,10 @@ package final class SQLiteAccountStore: AccountStore {
   package func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {
     try await writer.run { file throws(AccountStoreError) in
       try file.writeRows { () throws(SQLiteError) in
-        for (step, event) in steps { try file.erasures.record(step, of: event) }
+        let keys = file.keys
+        for (step, event) in steps {
+          try file.erasures.record(step, of: keys.current(event), generation: keys.generation)
+        }
       }
     }
   }
@@ -153,7 +156,7 @@ package final class SQLiteAccountStore: AccountStore {
   ) async throws(AccountStoreError) -> [OpenErasure] {
     try await writer.run { file throws(AccountStoreError) in
       try file.readRows { () throws(SQLiteError) in
-        try file.erasures.open(by: consumer, after: place, limit: limit)
+        try file.erasures.open(by: consumer, after: place, limit: limit, file.keys.hashing)
       }
     }
   }
@@ -185,11 +188,11 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// The steps retained until that time.
   package func dueErasures(
-    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+    until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [RetainedStep] {
     try await writer.run { file throws(AccountStoreError) in
       try file.readRows { () throws(SQLiteError) in
-        try file.erasures.due(until: time, of: account, after: place, limit: limit)
+        try file.erasures.due(until: time, of: account, after: place, limit: limit, file.keys.hashing)
       }
     }
   }
@@ -227,8 +230,14 @@ package final class SQLiteAccountStore: AccountStore {
     }
   }
 
-  /// The hash under the store's own key.
-  package nonisolated func hash(of account: Account) -> AccountHash { keys.hash(of: account) }
+  /// The hash under the newest key that this process knows.
+  package nonisolated func hash(of account: Account) -> AccountHash { keys.value.hash(of: account) }
+
+  /// The hashes under all of the keys.
+  package nonisolated func hashes(of account: Account) -> [AccountHash] { keys.value.hashing.hashes(of: account) }
+
+  /// The hash under the newest key.
+  package nonisolated func newest(of hash: AccountHash) -> AccountHash? { keys.value.hashing.newest(of: hash) }
 
   /// Closes the file once what was begun is done. The last connection to it folds its log into it, which one that only
   /// reads cannot.

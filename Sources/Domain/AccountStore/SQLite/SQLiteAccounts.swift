@@ -27,16 +27,20 @@ final class SQLiteAccounts {
     facts = try database.prepare(
       """
       SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
-      FROM (SELECT 1) LEFT JOIN account ON account.hash = ?1 LEFT JOIN erasure ON erasure.hash = ?1
+      FROM (SELECT 1) LEFT JOIN account ON account.hash = ?1
+        LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
       """)
     removal = try database.prepare("DELETE FROM account WHERE hash = ?")
     fence = try database.prepare(
       """
-      INSERT INTO erasure (hash, at, is_final, signed_in_at) VALUES (?, ?, ?, ?)
+      INSERT INTO erasure_fence (hash, at, is_final, signed_in_at, generation) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET at = excluded.at, is_final = excluded.is_final, signed_in_at = excluded.signed_in_at
       """)
     insertion = try database.prepare(
-      "INSERT INTO account (hash, team, subject, master_key_id, data_key, signed_in_at) VALUES (?, ?, ?, ?, ?, ?)")
+      """
+      INSERT INTO account (hash, team, subject, master_key_id, data_key, signed_in_at, generation)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      """)
     signIn = try database.prepare("UPDATE account SET signed_in_at = ?2 WHERE hash = ?1")
     tokenInsertion = try database.prepare(
       """
@@ -51,13 +55,13 @@ final class SQLiteAccounts {
       "SELECT 1 FROM token WHERE hash = ?1 AND issued_at <= ?3 AND (?2 = '' OR client = ?2) LIMIT 1")
     ended = try database.prepare(
       """
-      INSERT INTO ended_authorization (hash, client, issued_up_to) VALUES (?, ?, ?)
+      INSERT INTO ended_authorization (hash, client, issued_up_to, generation) VALUES (?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET issued_up_to = max(issued_up_to, excluded.issued_up_to)
       """)
     endedReading = try database.prepare("SELECT client, issued_up_to FROM ended_authorization WHERE hash = ?")
     ownRevocation = try database.prepare(
       """
-      INSERT INTO own_revocation (hash, client, at, is_proven) VALUES (?, ?, ?, ?)
+      INSERT INTO own_revocation (hash, client, at, is_proven, generation) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET at = excluded.at, is_proven = excluded.is_proven
       """)
     ownRevocationReading = try database.prepare(
@@ -65,7 +69,7 @@ final class SQLiteAccounts {
       SELECT client, at, is_proven FROM own_revocation AS own
       WHERE hash = ?1
         AND NOT EXISTS (SELECT 1 FROM account WHERE hash = ?1 AND signed_in_at > own.at)
-        AND NOT EXISTS (SELECT 1 FROM erasure WHERE hash = ?1 AND signed_in_at > own.at)
+        AND NOT EXISTS (SELECT 1 FROM erasure_fence WHERE hash = ?1 AND signed_in_at > own.at)
       ORDER BY client
       """)
     relay = try database.prepare(
@@ -95,19 +99,15 @@ final class SQLiteAccounts {
   /// The account's tokens, oldest first.
   func tokens(of hash: AccountHash) throws(SQLiteError) -> [SealedToken] {
     var tokens: [SealedToken] = []
-    try tokenReading.forEach(hash.bytes) { row throws(SQLiteError) in
-      guard let client = ClientID(try row.value(1)) else { throw .malformed("a token's client") }
-      tokens.append(
-        SealedToken(kind: try row.choice(0), client: client, issuedAt: try row.time(2), value: try row.value(3)))
-    }
+    try tokenReading.forEach(hash.bytes) { row throws(SQLiteError) in tokens.append(try SealedToken(reading: row)) }
     return tokens
   }
 
-  /// Whether there are tokens that an event ends.
-  func holdsTokens(_ question: TokenQuestion) throws(SQLiteError) -> Bool {
+  /// Whether there are tokens of the account with this hash that an event ends.
+  func holdsTokens(_ question: TokenQuestion, of hash: AccountHash) throws(SQLiteError) -> Bool {
     for app in question.clients.map({ $0.map(\.text) }) ?? [EndedAuthorizations.everyApp] {
       let found: Int64? = try tokenQuestion.first(
-        question.account.bytes, app, question.issuedUpTo.milliseconds
+        hash.bytes, app, question.issuedUpTo.milliseconds
       ) { row throws(SQLiteError) in try row.value(0) }
       if found != nil { return true }
     }
@@ -137,20 +137,20 @@ final class SQLiteAccounts {
   // MARK: Writing
 
   /// Writes what has become of the account, with its values sealed. Rows go before rows come: one that was erased may have
-  /// begun anew.
+  /// begun anew. `generation` is that of its hash.
   func write(
-    _ account: ChangedAccount, _ tokens: [ChangedAccount.TokenRow], _ relayRow: SealedRelay?
+    _ account: ChangedAccount, _ tokens: [ChangedAccount.TokenRow], _ relayRow: SealedRelay?, generation: Int64
   ) throws(SQLiteError) {
     let hash = account.hash.bytes
     if account.isDeleted { try removal.run(hash) }
     if account.isFenced, let erasure = account.facts.erasure {
       try fence.run(
         hash, erasure.at.milliseconds, erasure.isFinal ? 1 as Int64 : 0,
-        account.facts.erasureSignedInAt?.milliseconds)
+        account.facts.erasureSignedInAt?.milliseconds, generation)
     }
     if let row = account.made {
       try insertion.run(
-        hash, row.team, row.subject, row.key.masterKeyID, row.key.bytes, row.signedInAt?.milliseconds)
+        hash, row.team, row.subject, row.key.masterKeyID, row.key.bytes, row.signedInAt?.milliseconds, generation)
     }
     if let time = account.signIn { try signIn.run(hash, time.milliseconds) }
     for row in tokens {
@@ -160,11 +160,11 @@ final class SQLiteAccounts {
     }
     for revocation in account.ownRevocations.values {
       try ownRevocation.run(
-        hash, revocation.client.text, revocation.time.milliseconds, revocation.isProven ? 1 as Int64 : 0)
+        hash, revocation.client.text, revocation.time.milliseconds, revocation.isProven ? 1 as Int64 : 0, generation)
     }
     for (app, time) in account.endedAuthorizations {
       try tokenRemoval.run(hash, app, time.milliseconds)
-      try ended.run(hash, app, time.milliseconds)
+      try ended.run(hash, app, time.milliseconds, generation)
     }
     if case .removed = account.relay { try relayRemoval.run(hash) }
     guard let row = relayRow else { return }
@@ -199,5 +199,13 @@ extension SealedRelay {
     self.init(
       status: try row.choice(0), since: since, isPrivate: try row.value(2, as: Int64.self) == 1,
       address: try row.value(3))
+  }
+}
+
+extension SealedToken {
+  /// Reads a token from a row's first columns.
+  init(reading row: borrowing Row) throws(SQLiteError) {
+    guard let client = ClientID(try row.value(1)) else { throw .malformed("a token's client") }
+    self.init(kind: try row.choice(0), client: client, issuedAt: try row.time(2), value: try row.value(3))
   }
 }

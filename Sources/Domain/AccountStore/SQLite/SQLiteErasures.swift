@@ -18,11 +18,11 @@ final class SQLiteErasures {
     // all.
     writing = try database.prepare(
       """
-      INSERT INTO erasure_step (number, event_id, target, hash, state, before, affected, after, detail, at)
-      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_step), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO erasure_step (number, event_id, target, hash, state, before, affected, after, detail, at, generation)
+      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_step), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
         state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
-        detail = excluded.detail, at = excluded.at
+        detail = excluded.detail, at = excluded.at, generation = excluded.generation
       WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
       """)
     reading = try database.prepare(
@@ -31,7 +31,8 @@ final class SQLiteErasures {
       """)
     openReading = try database.prepare(
       """
-      SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count
+      SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count,
+        step.generation
       FROM erasure_step AS step LEFT JOIN attempt ON attempt.consumer = ?1 AND attempt.event_id = step.event_id
       WHERE step.state IN ('begun', 'failed') AND (step.event_id, step.target) > (?2, ?3)
         AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
@@ -59,19 +60,19 @@ final class SQLiteErasures {
       """)
     dueReading = try database.prepare(
       """
-      SELECT event_id, target, hash, detail, at FROM erasure_step
-      WHERE state = 'retained' AND substr(detail, -10) <= ?1 AND (coalesce(length(?2), 0) = 0 OR hash = ?2)
+      SELECT event_id, target, hash, detail, at, generation FROM erasure_step
+      WHERE state = 'retained' AND substr(detail, -10) <= ?1 AND (coalesce(length(?2), 0) = 0 OR hash IN (?2, ?6))
         AND (event_id, target) > (?3, ?4)
       ORDER BY event_id, target LIMIT ?5
       """)
   }
 
   /// Records a step in place of the target's last one, unless that was discarded and this one is not the end.
-  func record(_ step: ErasureStep, of event: EventReference) throws(SQLiteError) {
+  func record(_ step: ErasureStep, of event: EventReference, generation: Int64) throws(SQLiteError) {
     try writing.run(
       event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
       step.affected.map(Int64.init),
-      step.after.map(Int64.init), step.detail, step.time.milliseconds)
+      step.after.map(Int64.init), step.detail, step.time.milliseconds, generation)
   }
 
   /// The steps so far.
@@ -88,7 +89,7 @@ final class SQLiteErasures {
 
   /// What is open, from behind a place on.
   func open(
-    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
+    by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int, _ hashing: HashChain
   ) throws(SQLiteError) -> [OpenErasure] {
     var open: [OpenErasure] = []
     try openReading.forEach(consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit)) {
@@ -97,7 +98,8 @@ final class SQLiteErasures {
       let time = try row.time(5)
       open.append(
         OpenErasure(
-          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), state: try row.choice(3),
+          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2, of: 8, hashing),
+          state: try row.choice(3),
           cause: try row.value(4), attempts: try row.count(7) ?? 0, since: min(try row.timeIfPresent(6) ?? time, time)))
     }
     return open
@@ -125,17 +127,19 @@ final class SQLiteErasures {
 
   /// The steps retained until that time or an earlier one, from behind a place on.
   func due(
-    until time: Timestamp, of account: AccountHash?, after place: OpenErasure.Place?, limit: Int
+    until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int, _ hashing: HashChain
   ) throws(SQLiteError) -> [RetainedStep] {
     var due: [RetainedStep] = []
+    // A step moves to the newest hash by itself.
+    let hashes = account.map { hashing.hashes(of: $0).suffix(2).map(\.bytes) } ?? []
     try dueReading.forEach(
-      time.day, account?.bytes ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit)
+      time.day, hashes.last ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit), hashes.first ?? []
     ) { row throws(SQLiteError) in
       guard let event = EventID(try row.value(0)) else { throw .malformed("a step of an erasure") }
       due.append(
         RetainedStep(
-          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2), detail: try row.value(3),
-          time: try row.time(4)))
+          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2, of: 5, hashing),
+          detail: try row.value(3), time: try row.time(4)))
     }
     return due
   }

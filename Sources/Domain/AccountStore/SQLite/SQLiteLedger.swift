@@ -25,18 +25,19 @@ final class SQLiteLedger {
       FROM (SELECT 1)
         LEFT JOIN ledger ON ledger.consumer = ?1 AND ledger.event_id = ?2
         LEFT JOIN attempt ON attempt.consumer = ?1 AND attempt.event_id = ?2
-        LEFT JOIN account ON account.hash = ?3 LEFT JOIN erasure ON erasure.hash = ?3
+        LEFT JOIN account ON account.hash = ?3
+        LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?3
       """)
     insertion = try database.prepare(
       """
-      INSERT INTO ledger (consumer, event_id, hash, outcome, detail, at, topic, partition, "offset")
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO ledger (consumer, event_id, hash, outcome, detail, at, topic, partition, "offset", generation)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     highestFence = try database.prepare(
-      "REPLACE INTO fence (consumer, hash, severity, at, tie) VALUES (?, ?, ?, ?, ?)")
+      "REPLACE INTO fence (consumer, hash, severity, at, tie, generation) VALUES (?, ?, ?, ?, ?, ?)")
     fence = try database.prepare(
       """
-      INSERT INTO fence (consumer, hash, severity, at, tie) VALUES (?, ?, ?, ?, ?)
+      INSERT INTO fence (consumer, hash, severity, at, tie, generation) VALUES (?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET at = excluded.at, tie = excluded.tie WHERE (excluded.at, excluded.tie) > (at, tie)
       """)
     attempt = try database.prepare(
@@ -75,21 +76,21 @@ final class SQLiteLedger {
     return facts
   }
 
-  /// Writes down what became of events, and what they make void.
+  /// Writes down what became of events, and what they make void. `generation` is that of their accounts' hashes.
   func write(
-    _ judged: JudgedSettlements, of settlements: [Settlement], at time: Timestamp
+    _ judged: JudgedSettlements, of settlements: [Settlement], at time: Timestamp, generation: Int64
   ) throws(SQLiteError) {
     for row in judged.ledger {
       let (event, consumer) = (settlements[row.index].event, settlements[row.index].consumer)
       try insertion.run(
         consumer.text, event.id.text, event.hash.bytes, row.outcome, row.detail, time.milliseconds,
-        event.origin.topic, Int64(event.origin.partition), event.origin.offset)
+        event.origin.topic, Int64(event.origin.partition), event.origin.offset, generation)
       if row.hadAttempts { try success.run(consumer.text, event.id.text) }
     }
     for account in judged.accounts {
       for row in account.fences {
         try (row.isHighest ? highestFence : fence).run(
-          row.consumer.text, account.hash.bytes, Int64(row.severity), row.at.milliseconds, Int64(row.tie))
+          row.consumer.text, account.hash.bytes, Int64(row.severity), row.at.milliseconds, Int64(row.tie), generation)
       }
     }
   }

@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third]
+  static let steps: [StaticString] = [first, second, third, fourth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 3
@@ -182,5 +182,32 @@ enum SQLiteMigrations {
       beyond TEXT NOT NULL,
       PRIMARY KEY (consumer, topic, partition)
     ) STRICT, WITHOUT ROWID;
+    """
+
+  /// The hashing key can be replaced: a row notes how many keys there were when its hash was made. Rows of a table that
+  /// belong to one of `account` have that one's. Programs of the version before, which know the first key alone, would
+  /// find no fence of who has moved to another one: without a table `erasure` they find out nothing at all.
+  private static let fourth: StaticString = """
+    PRAGMA user_version = 4;
+
+    CREATE TABLE hash_key (
+      number INTEGER PRIMARY KEY CHECK (number > 0),
+      master_key_id TEXT NOT NULL,
+      key BLOB NOT NULL,
+      is_complete INTEGER NOT NULL CHECK (is_complete IN (0, 1))
+    ) STRICT;
+
+    INSERT INTO hash_key (number, master_key_id, key, is_complete) SELECT 1, master_key_id, hash_key, 1 FROM store_key;
+    DROP TABLE store_key;
+
+    ALTER TABLE erasure RENAME TO erasure_fence;
+
+    ALTER TABLE account ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE fence ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE erasure_fence ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE ended_authorization ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE own_revocation ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE ledger ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE erasure_step ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
     """
 }

@@ -15,7 +15,7 @@ final class SQLiteReconciler {
         try database.prepare(
           """
           SELECT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = ?2 AND hash = ?3)
-            OR EXISTS (SELECT 1 FROM account WHERE hash = ?3) OR EXISTS (SELECT 1 FROM erasure WHERE hash = ?3)
+            OR EXISTS (SELECT 1 FROM account WHERE hash = ?3) OR EXISTS (SELECT 1 FROM erasure_fence WHERE hash = ?3)
           """),
         try database.prepare(
           """
@@ -23,7 +23,8 @@ final class SQLiteReconciler {
             account.team, account.subject,
             (SELECT since FROM relay WHERE hash = ?1), (SELECT min(issued_at) FROM token WHERE hash = ?1),
             (SELECT issued_up_to FROM ended_authorization WHERE hash = ?1 AND client = '')
-          FROM (SELECT 1) LEFT JOIN account ON account.hash = ?1 LEFT JOIN erasure ON erasure.hash = ?1
+          FROM (SELECT 1) LEFT JOIN account ON account.hash = ?1
+            LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
           """)
       )
     }
@@ -31,34 +32,45 @@ final class SQLiteReconciler {
 
   /// Whether one of them is of this store.
   func recognizes(_ outcomes: [RecordedOutcome]) throws(AccountStoreError) -> Bool {
-    try AccountStoreError.translating { () throws(SQLiteError) in
-      for outcome in outcomes {
-        let isKnown: Int64? = try known.first(outcome.consumer.text, outcome.event.text, outcome.account.bytes) {
-          row throws(SQLiteError) in try row.value(0)
-        }
-        if isKnown == 1 { return true }
-      }
-      return false
+    try file.snapshot { () throws(AccountStoreError) in
+      let outcomes = try CurrentOutcomes(outcomes, file.keys).outcomes
+      return try AccountStoreError.translating { () throws(SQLiteError) in try isAnyKnown(outcomes) }
     }
+  }
+
+  private func isAnyKnown(_ outcomes: [RecordedOutcome]) throws(SQLiteError) -> Bool {
+    for outcome in outcomes {
+      let isKnown: Int64? = try known.first(outcome.consumer.text, outcome.event.text, outcome.account.bytes) {
+        row throws(SQLiteError) in try row.value(0)
+      }
+      if isKnown == 1 { return true }
+    }
+    return false
   }
 
   /// Corrects what outcomes contradict, in one transaction.
   func reconcile(
     with outcomes: [RecordedOutcome], isRehearsal: Bool
   ) throws(AccountStoreError) -> Reconciliation {
-    let endings = Endings.gather(outcomes)
-    func corrections() throws(AccountStoreError) -> [(account: RestoredAccount, correction: Correction)] {
-      try AccountStoreError.translating { () throws(SQLiteError) in
+    func corrections(
+      _ current: CurrentOutcomes
+    ) throws(AccountStoreError) -> [(account: RestoredAccount, correction: Correction)] {
+      let endings = Endings.gather(current.outcomes)
+      return try AccountStoreError.translating { () throws(SQLiteError) in
         var accounts: [RestoredAccount] = []
         for hash in endings.keys { accounts.append(try account(hash)) }
         return Endings.corrections(of: accounts, by: endings)
       }
     }
     if isRehearsal {
-      return try file.snapshot { () throws(AccountStoreError) in Reconciliation(try corrections()) }
+      return try file.snapshot { () throws(AccountStoreError) in
+        let current = try CurrentOutcomes(outcomes, file.keys)
+        return Reconciliation(try corrections(current), unknownKeys: current.unknownKeys)
+      }
     }
     return try file.write { () throws(AccountStoreError) in
-      let wrong = try corrections()
+      let current = try CurrentOutcomes(outcomes, file.keys)
+      let wrong = try corrections(current)
       var changed: [ChangedAccount] = []
       for (account, correction) in wrong {
         let kept = try AccountStoreError.translating { () throws(SQLiteError) in
@@ -69,7 +81,7 @@ final class SQLiteReconciler {
         changed.append(change)
       }
       try file.write(changed)
-      let reconciliation = Reconciliation(wrong)
+      let reconciliation = Reconciliation(wrong, unknownKeys: current.unknownKeys)
       if !reconciliation.erased.isEmpty || !reconciliation.tokens.isEmpty { file.rememberErased() }
       return reconciliation
     }

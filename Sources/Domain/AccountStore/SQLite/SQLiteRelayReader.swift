@@ -4,39 +4,58 @@ import SQLite
 /// Answers mailers, with a connection of its own or another's.
 final class SQLiteRelayReader {
   let database: Database
-  private let keys: StoreKeys
+  private let hashKeys: SQLiteStoreKeys
   private let reading: Statement
 
-  init(_ database: Database, _ keys: StoreKeys) throws(SQLiteError) {
-    (self.database, self.keys) = (database, keys)
+  /// A reader by a connection that is open; `hashKeys` are that one's.
+  init(_ database: Database, _ hashKeys: SQLiteStoreKeys) throws(SQLiteError) {
+    (self.database, self.hashKeys) = (database, hashKeys)
     reading = try database.prepare(
       """
       SELECT relay.status, relay.since, relay.is_private, relay.address,
         data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
       FROM (SELECT 1) LEFT JOIN relay ON relay.hash = ?1 LEFT JOIN account ON account.hash = ?1
-        LEFT JOIN erasure ON erasure.hash = ?1
+        LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
       """)
   }
 
   /// Opens a connection that only reads: it sees what was committed, and waits for no writer.
-  static func open(_ path: String, _ keys: StoreKeys) throws(AccountStoreError) -> SQLiteRelayReader {
-    try AccountStoreError.translating { () throws(SQLiteError) in
-      try SQLiteRelayReader(try Database(path, .readOnly, busyTimeout: SQLiteStoreFile.busyTimeout), keys)
+  static func open(
+    _ path: String, _ master: MasterKey, _ current: CurrentKeys
+  ) throws(AccountStoreError) -> SQLiteRelayReader {
+    let database = try AccountStoreError.translating { () throws(SQLiteError) in
+      try Database(path, .readOnly, busyTimeout: SQLiteStoreFile.busyTimeout)
     }
+    let hashKeys = try SQLiteStoreKeys(database, master, current)
+    return try AccountStoreError.translating { () throws(SQLiteError) in try SQLiteRelayReader(database, hashKeys) }
   }
 
   /// What is known of mail to each, all as of one moment.
-  func knowledge(of hashes: [AccountHash]) throws(AccountStoreError) -> [RelayKnowledge] {
-    let found = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.snapshot { () throws(SQLiteError) in
-        var found: [RelayFacts] = []
-        for hash in hashes { found.append(try facts(of: hash)) }
+  func knowledge(of accounts: [Account]) throws(AccountStoreError) -> [RelayKnowledge] {
+    let found = try database.snapshot(translating: AccountStoreError.init(_:)) { () throws(AccountStoreError) in
+      _ = try hashKeys.refresh()
+      return try AccountStoreError.translating { () throws(SQLiteError) in
+        var found: [(hash: AccountHash, facts: RelayFacts)] = []
+        for account in accounts { found.append(try facts(of: account)) }
         return found
       }
     }
     var knowledge: [RelayKnowledge] = []
-    for (hash, facts) in zip(hashes, found) { knowledge.append(try facts.knowledge(of: hash, with: keys)) }
+    for (hash, facts) in found { knowledge.append(try facts.knowledge(of: hash, with: hashKeys.value)) }
     return knowledge
+  }
+
+  /// What there is of mail to an account, and under which hash: what has not moved to the newest one stands under the one
+  /// before, all of it.
+  private func facts(of account: Account) throws(SQLiteError) -> (hash: AccountHash, facts: RelayFacts) {
+    let keys = hashKeys.value
+    guard keys.state.isMoving else {
+      let hash = keys.hash(of: account)
+      return (hash, try facts(of: hash))
+    }
+    let move = keys.hashing.move(of: account)
+    let facts = try facts(of: move.to)
+    return facts.isEmpty ? (move.from, try self.facts(of: move.from)) : (move.to, facts)
   }
 
   /// What there is of mail to one.

@@ -34,6 +34,14 @@ struct SQLiteStoreAdministration: AccountStoreAdministration {
     }
   }
 
+  func rotateHashKey(
+    to key: HashKey?, progress: @escaping @Sendable (StoreProgress) -> Void
+  ) async throws(AccountStoreError) -> HashRotation {
+    try await onThread { () throws(AccountStoreError) in
+      try SQLiteHashRotation(SQLiteStoreFile(place, self.key)).run(to: key, progress)
+    }
+  }
+
   func prune(
     before time: Timestamp, eraser: ConsumerName, isRehearsal: Bool,
     progress: @escaping @Sendable (StoreProgress) -> Void

@@ -44,22 +44,6 @@ extension SQLiteStoreFile {
     return found
   }
 
-  /// The store's own keys.
-  static func readKeys(of database: Database, _ master: MasterKey) throws(AccountStoreError) -> StoreKeys {
-    try StoreKeys(try readWrappedKeys(of: database), with: master)
-  }
-
-  /// The same, as they are kept.
-  static func readWrappedKeys(of database: Database) throws(AccountStoreError) -> StoreKeys.Wrapped {
-    let wrapped = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.prepare("SELECT master_key_id, hash_key FROM store_key").first { row throws(SQLiteError) in
-        StoreKeys.Wrapped(masterKeyID: try row.value(0), hashKey: try row.value(1))
-      }
-    }
-    guard let wrapped else { throw AccountStoreError(.damaged, "it has no keys") }
-    return wrapped
-  }
-
   /// Makes the database at `path` or brings it to this program's version; returns the version that it had. All of it in
   /// one transaction.
   static func migrate(_ path: String, _ master: MasterKey) throws(AccountStoreError) -> Int64 {
@@ -69,20 +53,24 @@ extension SQLiteStoreFile {
     return try database.transaction(translating: AccountStoreError.init(committing:)) {
       () throws(AccountStoreError) in
       let version = try knownVersion(of: database)
-      // Another key would be told of only when it is too late.
-      if version > 0 { _ = try readKeys(of: database, master) }
       if 1..<SQLiteMigrations.withoutAnnouncements ~= version { try expectNoAnnouncements(in: database) }
       try AccountStoreError.translating { () throws(SQLiteError) in
         for step in SQLiteMigrations.steps[Int(version)...] { try database.execute(step) }
       }
-      if version == 0 {
-        let keys = try StoreKeys.make(for: master)
-        try AccountStoreError.translating { () throws(SQLiteError) in
-          try database.prepare("INSERT INTO store_key (number, master_key_id, hash_key) VALUES (1, ?, ?)")
-            .run(keys.masterKeyID, keys.hashKey)
-        }
-      }
+      if version == 0 { try add(try StoreKeys.make(for: master), isComplete: true, to: database) }
+      // Another master key would be told of only when it is too late.
+      _ = try SQLiteStoreKeys.read(from: database, master)
       return version
+    }
+  }
+
+  /// Adds a hashing key.
+  static func add(
+    _ key: StoreKeys.WrappedHashKey, isComplete: Bool, to database: Database
+  ) throws(AccountStoreError) {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      try database.prepare("INSERT INTO hash_key (number, master_key_id, key, is_complete) VALUES (?, ?, ?, ?)").run(
+        Int64(key.number), key.masterKeyID, key.key, isComplete ? 1 as Int64 : 0)
     }
   }
 

@@ -5,12 +5,13 @@ extension SQLiteStoreFile {
   /// Wraps with the master key whatever one before it has wrapped.
   func rotateKey(_ progress: (StoreProgress) -> Void) throws(AccountStoreError) -> KeyRotation {
     try write { () throws(AccountStoreError) in
-      let wrapped = try Self.readWrappedKeys(of: database)
-      if wrapped.masterKeyID == keys.master.id { return }
-      let anew = try wrapped.rewrapped(with: keys.master)
-      try AccountStoreError.translating { () throws(SQLiteError) in
-        try database.prepare("UPDATE store_key SET master_key_id = ?, hash_key = ?").run(
-          anew.masterKeyID, anew.hashKey)
+      let wrapped = try SQLiteStoreKeys.readWrapped(from: database)
+      for key in wrapped.keys where key.masterKeyID != keys.master.id {
+        let anew = try key.rewrapped(with: keys.master)
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try database.prepare("UPDATE hash_key SET master_key_id = ?, key = ? WHERE number = ?").run(
+            anew.masterKeyID, anew.key, Int64(anew.number))
+        }
       }
     }
     let (former, reading, update) = try AccountStoreError.translating { () throws(SQLiteError) in

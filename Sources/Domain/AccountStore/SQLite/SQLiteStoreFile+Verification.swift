@@ -24,6 +24,9 @@ extension SQLiteStoreFile {
         report.settled = try count(database.prepare("SELECT count(*) FROM ledger"))
       }
       try openAccounts(&report, progress)
+      let left = keys.state.isMoving ? 0 : try SQLiteHashRotation(self).countOfRemainingNow()
+      if left > 0 { report.note("\(left) rows bear a hash under a former key") }
+      report.isMoving = keys.state.isMoving
       return report
     }
   }
@@ -35,7 +38,7 @@ extension SQLiteStoreFile {
       (
         try database.prepare(
           "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash > ? ORDER BY hash LIMIT 1000"),
-        try SQLiteRelayReader(database, keys),
+        try SQLiteRelayReader(database, hashKeys),
         try count(database.prepare("SELECT count(*) FROM account"))
       )
     }

@@ -10,10 +10,11 @@ final class SQLiteStoreFile {
   static let pageSize = 4096
 
   let database: Database
-  let keys: StoreKeys
   let accounts: SQLiteAccounts
   let ledger: SQLiteLedger
   let erasures: SQLiteErasures
+  let hashKeys: SQLiteStoreKeys
+  private let mover: SQLiteMover
   private let path: String
   /// Whether the log may still hold pages with what was erased: by this process, or by one that was killed.
   private var remembersErased = true
@@ -24,18 +25,29 @@ final class SQLiteStoreFile {
     self.path = path
     database = try Self.open(path)
     try Self.expectVersion(of: database)
-    keys = try Self.readKeys(of: database, master)
+    hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
-    (accounts, ledger, erasures) = try AccountStoreError.translating { () throws(SQLiteError) in
-      (try SQLiteAccounts(database), try SQLiteLedger(database), try SQLiteErasures(database))
+    (accounts, ledger, erasures, mover) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try SQLiteAccounts(database), try SQLiteLedger(database), try SQLiteErasures(database),
+        try SQLiteMover(database)
+      )
     }
   }
+
+  /// The keys that hold in the transaction that is under way.
+  var keys: StoreKeys { hashKeys.value }
+
+  /// The keys, for the other threads of this process.
+  var current: CurrentKeys { hashKeys.current }
 
   /// Judges and writes each settlement, and raises marks, in one transaction.
   func settle(
     _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) throws(AccountStoreError) -> Settled {
     try write { () throws(AccountStoreError) in
+      let settlements = keys.current(settlements)
+      try move(settlements.lazy.map(\.event.account))
       let (facts, kept) = try AccountStoreError.translating { () throws(SQLiteError) in
         var facts: [EventFacts] = []
         var kept: [AccountHash: KeptAccount] = [:]
@@ -51,7 +63,7 @@ final class SQLiteStoreFile {
       try write(judged.accounts)
       if judged.hasErased { rememberErased() }
       return try AccountStoreError.translating { () throws(SQLiteError) in
-        try ledger.write(judged, of: settlements, at: time)
+        try ledger.write(judged, of: settlements, at: time, generation: keys.generation)
         var fenced: [AnnouncedMark] = []
         for mark in marks where try !ledger.raise(mark) { fenced.append(mark) }
         return Settled(outcomes: judged.outcomes, fenced: fenced)
@@ -61,9 +73,11 @@ final class SQLiteStoreFile {
 
   /// Adds a sign-in, and returns the tokens that are not kept.
   func recordSignIn(
-    _ account: Account, _ hash: AccountHash, at time: Timestamp, _ tokens: [NewToken]
+    _ account: Account, at time: Timestamp, _ tokens: [NewToken]
   ) throws(AccountStoreError) -> [NewToken] {
     try write { () throws(AccountStoreError) in
+      try move(CollectionOfOne(account))
+      let hash = keys.hash(of: account)
       let (facts, ended) = try AccountStoreError.translating { () throws(SQLiteError) in
         (try accounts.facts(of: hash), try accounts.endedAuthorizations(of: hash))
       }
@@ -75,9 +89,10 @@ final class SQLiteStoreFile {
   }
 
   /// The account's tokens, opened.
-  func tokens(of hash: AccountHash) throws(AccountStoreError) -> [StoredToken] {
-    let (facts, rows) = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.snapshot { () throws(SQLiteError) in (try accounts.facts(of: hash), try accounts.tokens(of: hash)) }
+  func tokens(of account: Account) throws(AccountStoreError) -> [StoredToken] {
+    let (hash, facts, rows) = try read(of: CollectionOfOne(account)) { () throws(SQLiteError) in
+      let hash = keys.hash(of: account)
+      return (hash, try accounts.facts(of: hash), try accounts.tokens(of: hash))
     }
     guard let wrapped = facts.key, !rows.isEmpty else { return [] }
     let key = try keys.dataKey(of: hash, wrapped)
@@ -90,7 +105,9 @@ final class SQLiteStoreFile {
   func write(_ changed: [ChangedAccount]) throws(AccountStoreError) {
     for var account in changed {
       let (tokens, relay) = (try account.sealedTokens(keys), try account.sealedRelay(keys))
-      try AccountStoreError.translating { () throws(SQLiteError) in try accounts.write(account, tokens, relay) }
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try accounts.write(account, tokens, relay, generation: keys.generation)
+      }
     }
   }
 
@@ -98,7 +115,10 @@ final class SQLiteStoreFile {
 
   /// Runs `body` in a transaction that may change something.
   func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
-    try database.transaction(translating: AccountStoreError.init(committing:), body)
+    try database.transaction(translating: AccountStoreError.init(committing:)) { () throws(AccountStoreError) in
+      try refreshKeys()
+      return try body()
+    }
   }
 
   /// The same with what only changes rows.
@@ -108,19 +128,52 @@ final class SQLiteStoreFile {
 
   /// Reads as of one moment.
   func snapshot<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
-    try database.snapshot(translating: AccountStoreError.init(_:), body)
+    try database.snapshot(translating: AccountStoreError.init(_:)) { () throws(AccountStoreError) in
+      try refreshKeys()
+      return try body()
+    }
   }
 
   /// The same with what only reads rows.
   func readRows<Value>(_ body: () throws(SQLiteError) -> Value) throws(AccountStoreError) -> Value {
-    try AccountStoreError.translating { () throws(SQLiteError) in try database.snapshot(body) }
+    try snapshot { () throws(AccountStoreError) in try AccountStoreError.translating(body) }
+  }
+
+  /// Reads what is known of these accounts, as of one moment: all of it stands under their newest hashes.
+  func read<Value>(
+    of some: some Collection<Account>, _ body: () throws(SQLiteError) -> Value
+  ) throws(AccountStoreError) -> Value {
+    let value = try snapshot { () throws(AccountStoreError) -> Value? in
+      keys.state.isMoving ? nil : try AccountStoreError.translating(body)
+    }
+    if let value { return value }
+    return try write { () throws(AccountStoreError) in
+      try move(some)
+      return try AccountStoreError.translating(body)
+    }
+  }
+
+  /// Moves what stands under the former hashes of these accounts, while a rotation of the hashing key is under way: whoever
+  /// comes to an account does not wait for its turn.
+  func move(_ accounts: some Collection<Account>) throws(AccountStoreError) {
+    guard keys.state.isMoving else { return }
+    let hashing = keys.hashing
+    _ = try move(Set(accounts.lazy.map { hashing.move(of: $0) }))
+  }
+
+  /// Moves what stands under hashes, and returns how many rows that were.
+  func move(_ moves: some Collection<HashMove>) throws(AccountStoreError) -> Int { try mover.move(moves, keys) }
+
+  private func refreshKeys() throws(AccountStoreError) {
+    // What was moved has left its hashes in the log, too.
+    if try hashKeys.refresh() { rememberErased() }
   }
 
   // MARK: The file
 
   /// Whether it can be read, and the lock for writing be had.
   func check() throws(AccountStoreError) {
-    try write { () throws(AccountStoreError) in _ = try Self.readWrappedKeys(of: database) }
+    try write { () throws(AccountStoreError) in _ = try SQLiteStoreKeys.readWrapped(from: database) }
   }
 
   /// How large the file is, with its log.

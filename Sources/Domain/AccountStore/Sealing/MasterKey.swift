@@ -1,6 +1,4 @@
-import Configuration
 package import Cryptography
-import EventLoop
 
 /// The key that all other keys of a store are wrapped with. It lies in a file, apart from the store and its backups:
 /// without it nobody reads them.
@@ -22,22 +20,8 @@ package struct MasterKey: Sendable {
   }
 
   /// Reads the key in the file at `path`: 32 bytes as base64url, in a file that nobody else can read.
-  package init(file path: String) throws(MasterKeyError) {
-    let isPrivate: Bool
-    let text: [UInt8]
-    do throws(SystemError) {
-      let file = try ReadableFile(path)
-      (isPrivate, text) = (file.isPrivate, try file.bytes(upTo: 1024))
-    } catch {
-      throw MasterKeyError("\(path) cannot be read: \(error)")
-    }
-    guard isPrivate else {
-      throw MasterKeyError("\(path) can be read by others; it must be this user's own, with mode 0600")
-    }
-    let digits = String(decoding: text.last == UInt8(ascii: "\n") ? text.dropLast() : text[...], as: UTF8.self)
-    guard let bytes = Base64URL.decode(digits), let key = MasterKey(bytes) else {
-      throw MasterKeyError("\(path) holds no master key; `siwa store create-key` makes one")
-    }
+  package init(file path: String) throws(KeyFileError) {
+    guard let key = MasterKey(try KeyFile.read(path)) else { preconditionFailure("a key in a file has 32 bytes") }
     self = key
   }
 
@@ -53,6 +37,9 @@ package struct MasterKey: Sendable {
     Base64URL.encode(try SecureRandom.bytes(AES256GCM.keySize)) + "\n"
   }
 
+  /// Whether somebody took the same bytes for a hashing key.
+  func isSame(as key: HashKey) -> Bool { MasterKey(key.bytes).map { $0.id == id || former[$0.id] != nil } ?? false }
+
   /// The key sealed for that place.
   func wrap(_ key: [UInt8], for place: SealedPlace) throws(AccountStoreError) -> [UInt8] {
     try cipher.seal(key, for: place)
@@ -67,9 +54,11 @@ package struct MasterKey: Sendable {
     return try cipher.open(wrapped, from: place)
   }
 
-  /// The same, wrapped with this key.
-  func rewrap(_ wrapped: [UInt8], at place: SealedPlace, ofKey id: String) throws(AccountStoreError) -> [UInt8] {
-    try wrap(try unwrap(wrapped, from: place, ofKey: id), for: place)
+  /// The same, wrapped with this key, for that place or another one.
+  func rewrap(
+    _ wrapped: [UInt8], at place: SealedPlace, to other: SealedPlace? = nil, ofKey id: String
+  ) throws(AccountStoreError) -> [UInt8] {
+    try wrap(try unwrap(wrapped, from: place, ofKey: id), for: other ?? place)
   }
 }
 
@@ -80,14 +69,6 @@ extension MasterKey: CustomStringConvertible, CustomDebugStringConvertible, Cust
   package var debugDescription: String { description }
   /// Nothing: a dump must not show the key.
   package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-/// Why a file cannot be used as the master key. It never holds anything of the file's content.
-package struct MasterKeyError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The file and what is wrong with it.
-  package let description: String
-
-  init(_ description: String) { self.description = description }
 }
 
 extension AES256GCM {

@@ -15,7 +15,7 @@ struct SealedAccount {
     let key = try keys.dataKey(of: hash, self.key)
     let text = try key.open(subject, from: .subject(of: hash))
     guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
-      let team = TeamID(team), keys.hash(of: Account(team: team, subject: subject)) == hash
+      let team = TeamID(team), keys.isHash(hash, of: Account(team: team, subject: subject))
     else { throw AccountStoreError(.damaged, "the row belongs to another account") }
     return (key, Account(team: team, subject: subject))
   }

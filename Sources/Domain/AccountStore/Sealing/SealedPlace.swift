@@ -21,7 +21,10 @@ struct SealedPlace {
   }
 
   // Under the master key.
-  static let hashKey = SealedPlace("siwa hash key")
+  static func hashKey(_ number: Int) -> SealedPlace {
+    // The first was alone once.
+    number == 1 ? SealedPlace("siwa hash key") : SealedPlace("siwa hash key", Array("\(number)".utf8))
+  }
   static func dataKey(of account: AccountHash) -> SealedPlace { SealedPlace("siwa data key", account.bytes) }
 
   // Under the account's data key.

@@ -45,6 +45,9 @@ struct RelayFacts {
   /// The account.
   let account: AccountFacts
 
+  /// Whether the database has nothing of the account.
+  var isEmpty: Bool { relay == nil && account.key == nil && account.erasure == nil }
+
   /// What that comes to.
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> RelayKnowledge {
     if let relay {

@@ -3,37 +3,86 @@ import Cryptography
 
 /// The keys of one store: made with it, and kept in it, wrapped by the master key.
 struct StoreKeys: Sendable {
-  /// The keys as they are kept.
-  struct Wrapped: Sendable {
+  /// A hashing key as it is kept.
+  struct WrappedHashKey: Sendable {
+    /// Its place in the chain, from 1 on.
+    let number: Int
     let masterKeyID: String
-    let hashKey: [UInt8]
+    let key: [UInt8]
 
-    /// The same keys, wrapped with `master`.
-    func rewrapped(with master: MasterKey) throws(AccountStoreError) -> Wrapped {
-      Wrapped(masterKeyID: master.id, hashKey: try master.rewrap(hashKey, at: .hashKey, ofKey: masterKeyID))
+    /// The same key, wrapped with `master`.
+    func rewrapped(with master: MasterKey) throws(AccountStoreError) -> WrappedHashKey {
+      WrappedHashKey(
+        number: number, masterKeyID: master.id,
+        key: try master.rewrap(key, at: .hashKey(number), ofKey: masterKeyID))
     }
   }
 
-  let master: MasterKey
-  private let hashing: HMAC
+  /// The keys as they are kept.
+  struct Wrapped: Sendable {
+    /// The hashing keys, oldest first.
+    var keys: [WrappedHashKey] = []
+    /// Whether no row bears a hash of the key before the newest.
+    var isComplete = true
+  }
 
-  /// Keys for a new store, wrapped.
-  static func make(for master: MasterKey) throws(AccountStoreError) -> Wrapped {
-    Wrapped(masterKeyID: master.id, hashKey: try master.wrap(newKey(), for: .hashKey))
+  let master: MasterKey
+  let hashing: HashChain
+  let state: HashingState
+
+  /// A hashing key for a new store, wrapped.
+  static func make(for master: MasterKey) throws(AccountStoreError) -> WrappedHashKey {
+    try wrap(newKey(), number: 1, for: master)
+  }
+
+  /// A hashing key, wrapped for its place in the chain.
+  static func wrap(
+    _ key: [UInt8], number: Int, for master: MasterKey
+  ) throws(AccountStoreError) -> WrappedHashKey {
+    WrappedHashKey(number: number, masterKeyID: master.id, key: try master.wrap(key, for: .hashKey(number)))
   }
 
   /// Unwraps the keys of a store.
   init(_ wrapped: Wrapped, with master: MasterKey) throws(AccountStoreError) {
-    self.master = master
-    hashing = HMAC(key: try master.unwrap(wrapped.hashKey, from: .hashKey, ofKey: wrapped.masterKeyID))
+    var keys: [HashKey] = []
+    for row in wrapped.keys {
+      let bytes = try master.unwrap(row.key, from: .hashKey(row.number), ofKey: row.masterKeyID)
+      guard row.number == keys.count + 1, let key = HashKey(bytes) else {
+        throw AccountStoreError(.damaged, "the hashing keys are not those that were written")
+      }
+      keys.append(key)
+    }
+    guard !keys.isEmpty else { throw AccountStoreError(.damaged, "it has no keys") }
+    (self.master, hashing) = (master, HashChain(keys))
+    state = HashingState(generation: keys.count, isMoving: !wrapped.isComplete && keys.count > 1)
   }
 
   /// The hash that stands for the account.
-  func hash(of account: Account) -> AccountHash { AccountHash(hashing.code(for: account.key)) }
+  func hash(of account: Account) -> AccountHash { hashing.hash(of: account) }
+
+  /// Whether the hash may stand for the account in a row by now.
+  func isHash(_ hash: AccountHash, of account: Account) -> Bool {
+    hashing.hash(of: account) == hash || state.isMoving && hashing.move(of: account).from == hash
+  }
+
+  /// How many hashing keys there are, as rows note it.
+  var generation: Int64 { Int64(hashing.generation) }
+
+  /// The event with its account's hash under the newest key: whoever made the reference may not know that one.
+  func current(_ event: EventReference) -> EventReference {
+    event.hash.key == hashing.newest ? event : event.hashed(hash(of: event.account))
+  }
+
+  /// The settlements with such events.
+  func current(_ settlements: [Settlement]) -> [Settlement] {
+    let newest = hashing.newest
+    if settlements.allSatisfy({ $0.event.hash.key == newest }) { return settlements }
+    return settlements.map { $0.about(current($0.event)) }
+  }
 
   /// Tells tokens apart without opening them. An account's name has a slash behind its first ten letters: no token's
   /// code is an account's hash.
-  func fingerprint(of token: SecretToken) -> [UInt8] { hashing.code(for: Array("token:".utf8) + token.text.utf8).bytes }
+  func fingerprint(of token: SecretToken) -> [UInt8] { hashing.code(for: Array("token:".utf8) + token.text.utf8) }
 
   /// A new data key for an account, and the same wrapped.
   func makeDataKey(of account: AccountHash) throws(AccountStoreError) -> (cipher: AES256GCM, wrapped: [UInt8]) {
@@ -59,19 +108,11 @@ struct StoreKeys: Sendable {
 
 extension AES256GCM {
   /// A cipher with a key that was unwrapped: of the right size, unless something else was sealed in its place.
-  fileprivate init(unwrapped key: [UInt8]) throws(AccountStoreError) {
+  init(unwrapped key: [UInt8]) throws(AccountStoreError) {
     do throws(CryptographyError) {
       try self.init(key: key)
     } catch {
       throw AccountStoreError(.damaged, "\(error)")
     }
-  }
-}
-
-extension AccountHash {
-  /// A keyed hash as one that stands for an account.
-  fileprivate init(_ code: SHA256Digest) {
-    guard let hash = AccountHash(code.bytes) else { preconditionFailure("a digest has 32 bytes") }
-    self = hash
   }
 }
