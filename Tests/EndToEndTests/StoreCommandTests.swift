@@ -30,9 +30,9 @@ import Testing
     let early = try await siwa("integrity")
     #expect(early.end == .exit(1) && early.errors.contains("`siwa store migrate` makes it"), "\(early)")
     let made = try await siwa("migrate")
-    #expect(made.end == .exit(0) && made.output == "\(files.path)/store.sqlite was made, with version 3\n", "\(made)")
+    #expect(made.end == .exit(0) && made.output == "\(files.path)/store.sqlite was made, with version 4\n", "\(made)")
     let known = try await siwa("migrate")
-    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 3 already\n")
+    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 4 already\n")
 
     let whole = try await siwa("integrity")
     #expect(whole.end == .exit(0) && whole.output.hasSuffix("\nWhole\n"), "\(whole)")
@@ -64,6 +64,28 @@ import Testing
     let same = both.merging(["SIWA_STORE_FORMER_MASTER_KEY": files.path + "/new-key"]) { $1 }
     let refused = try await siwa("integrity", environment: same)
     #expect(refused.end == .exit(2) && refused.errors.contains("SIWA_STORE_FORMER_MASTER_KEY: "), "\(refused)")
+  }
+
+  @Test(.timeLimit(.minutes(10)))
+  func replacesTheHashingKey() async throws {
+    #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
+    let made = try await siwa("create-key", "--hashing", files.path + "/hash-key")
+    #expect(made.end == .exit(0) && made.output.hasPrefix("hashing key "), "\(made)")
+    let id = made.output.dropFirst("hashing key ".count).prefix(16)
+    #expect(try await siwa("migrate").end == .exit(0))
+
+    let nothing = try await siwa("rotate-hash-key")
+    #expect(nothing.end == .exit(1) && nothing.errors.contains("name the file of the new key"), "\(nothing)")
+    let missing = try await siwa("rotate-hash-key", files.path + "/none")
+    #expect(missing.end == .exit(2) && missing.errors.contains("/none cannot be read"), "\(missing)")
+    let master = try await siwa("rotate-hash-key", files.path + "/master-key")
+    #expect(master.end == .exit(1) && master.errors.contains("holds a master key"), "\(master)")
+    for _ in 1...2 {
+      let rotated = try await siwa("rotate-hash-key", files.path + "/hash-key")
+      #expect(
+        rotated.end == .exit(0) && rotated.output.hasSuffix("with hashing key \(id); 0 rows moved\n"), "\(rotated)")
+    }
+    #expect(try await siwa("integrity").end == .exit(0))
   }
 
   @Test(.timeLimit(.minutes(10)))

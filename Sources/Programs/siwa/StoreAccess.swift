@@ -77,7 +77,7 @@ enum StoreAccess {
     Accounts  \(report.accounts)
     Tokens    \(report.tokens)
     Mail      \(report.relays)
-    Settled   \(report.settled)
+    Settled   \(report.settled)\(report.isMoving ? "\nHash key  a rotation is under way: siwa store rotate-hash-key" : "")
     \(report.findings.isEmpty ? "Whole" : report.findings.count == 1 ? "1 finding" : "\(report.findings.count) findings")
     """
   }

@@ -20,7 +20,10 @@ struct StoreReconcile: Command {
     other steps. Where no outcome is of this store, because the store or the topic is another one, nothing is changed, and
     that is said.
 
-    Exit codes: 0 done, 1 none of the outcomes is of this store, or some cannot be read, 2 the command line, the
+    Where the hashing key was rotated since the backup was made, run siwa store rotate-hash-key with that key's file first:
+    outcomes under a key that the store does not have are passed over, and counted.
+
+    Exit codes: 0 done, 1 none of the outcomes is of this store, or some were passed over or cannot be read, 2 the command line, the
     configuration or the store has to change first, 3 the cluster or the store cannot be reached at the moment.
 
     """
@@ -69,6 +72,7 @@ struct StoreReconcile: Command {
       return .failure
     }
     guard report.isRecognized else {
+      tellOfUnknownKeys(report.reconciliation)
       Terminal.complain(
         "siwa: none of the \(report.outcomes) outcomes on \(Topic.outcomes.name) is of this store: it is another one's "
           + "topic, or another store. Nothing was changed")
@@ -84,10 +88,21 @@ struct StoreReconcile: Command {
       Tokens    \(changes.tokens.count)
       \(isRehearsal ? "Nothing was changed" : "Done")
       """)
-    guard let first = report.firstUnreadable else { return .success }
+    tellOfUnknownKeys(changes)
+    guard let first = report.firstUnreadable else { return changes.unknownKeys.isEmpty ? .success : .failure }
     Terminal.complain(
       "siwa: \(report.unreadable) outcomes cannot be read, the first at \(first.partition)/\(first.offset) of "
         + "\(Topic.outcomes.name): look at what they say, and whether the store knows it")
     return .failure
+  }
+
+  /// Says of which outcomes nobody can tell whom they speak of.
+  private func tellOfUnknownKeys(_ reconciliation: Reconciliation) {
+    for (key, count) in reconciliation.unknownKeys.sorted(by: { $0.key.description < $1.key.description }) {
+      Terminal.complain(
+        "siwa: \(count) outcomes were passed over: their accounts are hashed with hashing key \(key), which this store does "
+          + "not have. It is from before that key's time: run `siwa store rotate-hash-key` with the key's file, then this "
+          + "again. Without that file the events themselves, as far back as their topic keeps them, are what is left")
+    }
   }
 }

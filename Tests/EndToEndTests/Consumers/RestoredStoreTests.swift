@@ -24,6 +24,26 @@ import Testing
     }
   }
 
+  /// The hashing key is replaced after the backup: outcomes bear hashes that the restored store does not know.
+  @Test func whoWasErasedUnderALaterHashingKeyStaysErased() async throws {
+    let files = TemporaryDirectory()
+    let (place, backup) = (files.path + "/store/store.sqlite", files.path + "/backup.sqlite")
+    let key = files.path + "/hash-key"
+    try await run(files, ConsumerStage.Form()) { stage throws in
+      #expect(try await stage.siwa("store", "backup", backup).end == .exit(0))
+      #expect(try await stage.siwa("store", "create-key", "--hashing", key).end == .exit(0))
+      #expect(try await stage.siwa("store", "rotate-hash-key", key).end == .exit(0))
+    } restoring: { stage throws in
+      for name in [place, place + "-wal", place + "-shm"] where FileManager.default.fileExists(atPath: name) {
+        try FileManager.default.removeItem(atPath: name)
+      }
+      try FileManager.default.copyItem(atPath: backup, toPath: place)
+      let early = try await stage.siwa("store", "reconcile", "--dry-run")
+      #expect(early.end == .exit(1) && early.errors.contains("run `siwa store rotate-hash-key`"), "\(early)")
+      #expect(try await stage.siwa("store", "rotate-hash-key", key).end == .exit(0))
+    }
+  }
+
   @Test(PostgreSQLServer.isThere)
   func theSameWithTheStoreInPostgreSQL() async throws {
     let server = try await PostgreSQLServer.shared()
