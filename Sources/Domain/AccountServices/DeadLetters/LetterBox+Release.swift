@@ -7,7 +7,7 @@ extension LetterBox {
   /// Every key of Apple's that ever verified something, by its name.
   package func signingKeys() async throws(KafkaError) -> [KeyID: AppleSigningKey] {
     var keys: [KeyID: AppleSigningKey] = [:]
-    try await pass.read(.signingKeys) { records in
+    try await read(.signingKeys) { records in
       for record in records {
         guard let value = record.value else { continue }
         do throws(EventDecodingError) {
@@ -37,7 +37,7 @@ extension LetterBox {
     var letters = letters
     var wanted = Dictionary(some.map { ($0.place, $0) }, uniquingKeysWith: { $1 })
     try await write { producer throws(KafkaError) in
-      try await pass.read(topic.topic) { records throws(KafkaError) in
+      try await read(topic.topic) { records throws(KafkaError) in
         var publishable: [(letter: Letter, record: KafkaRecord)] = []
         for record in records {
           let place = LetterPlace(partition: record.position.partition, offset: record.position.offset)

@@ -17,16 +17,23 @@ package final class LetterBox {
     (self.configuration, self.topic, self.limit, self.log) = (configuration, topic, limit, log)
   }
 
-  var pass: TopicPass { TopicPass(configuration: configuration, limit: limit, log: log) }
-
   /// What stands on the topic by now.
   package func read() async throws(KafkaError) -> Letters {
     var letters = Letters(on: topic)
-    try await pass.read(topic.topic) { records in
+    try await read(topic.topic) { records in
       for record in records { letters.read(record) }
       return true
     }
     return letters
+  }
+
+  /// Calls `body` with the records of a topic, some at a time, for as long as it says so.
+  func read(
+    _ topic: Topic, each body: @Loop ([ConsumedRecord]) async throws(KafkaError) -> Bool
+  ) async throws(KafkaError) {
+    try await TopicPages.read(topic, configuration, within: limit, log: log) { page throws(KafkaError) in
+      try await body(page.records)
+    }
   }
 
   /// Reads what letters say, one after the other: each as it stands; of one that only says where the record stands, that
@@ -78,8 +85,8 @@ package final class LetterBox {
     try await write { producer throws(KafkaError) in
       var rest = some[...]
       while !rest.isEmpty {
-        try await note(rest.prefix(TopicPass.batch), in: &letters, decision, with: producer, each: done)
-        rest = rest.dropFirst(TopicPass.batch)
+        try await note(rest.prefix(TopicPages.most), in: &letters, decision, with: producer, each: done)
+        rest = rest.dropFirst(TopicPages.most)
       }
     }
   }
