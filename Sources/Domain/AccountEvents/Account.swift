@@ -8,6 +8,15 @@ public struct Account: Sendable, Hashable {
   /// The account that the team's apps know by that subject.
   public init(team: TeamID, subject: AppleSubject) { (self.team, self.subject) = (team, subject) }
 
+  /// The account of which records have this key; nil unless it is a Team ID and a subject with a slash between.
+  package init?(key: some StringProtocol) {
+    let parts = key.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let team = TeamID(String(parts[0])), let subject = AppleSubject(String(parts[1])) else {
+      return nil
+    }
+    self.init(team: team, subject: subject)
+  }
+
   /// `team/sub`: the key of the account's records.
   public var key: [UInt8] {
     var key: [UInt8] = []

@@ -11,25 +11,35 @@ extension ConfigurationOptions {
     _ body: @Loop (KafkaConfiguration, @escaping KafkaLog) async throws(KafkaError) -> ExitCode
   ) async -> ExitCode {
     let configuration: KafkaConfiguration
-    do {
-      let sources = sources(environment: ConfigurationSources.processEnvironment)
-      let loaded = try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources)
-      configuration = try loaded.value.configuration(of: "siwa")
-    } catch {
+    do { configuration = try kafka() } catch {
       Terminal.complain(error is ConfigurationError ? "\(error)" : "siwa: kafka: \(error)")
       return .misuse
     }
-    do throws(KafkaError) {
-      return try await body(configuration) { line in
-        if line.level == .error { Terminal.complain("siwa: \(line.text)") }
-      }
-    } catch {
-      Terminal.complain("siwa: kafka: \(error.detail)")
-      switch error.code {
-      case .invalidConfiguration: return .misuse
-      case .brokerUnavailable, .timedOut, .authenticationFailed, .notAuthorized, .unsupported: return .unreachable
-      default: return .failure
-      }
+    do throws(KafkaError) { return try await body(configuration, Self.kafkaLog) } catch {
+      return ExitCode(complainingOf: error)
+    }
+  }
+
+  /// How to reach the cluster that the configuration names. Throws `ConfigurationError`, or what librdkafka says of it.
+  func kafka() throws -> KafkaConfiguration {
+    let sources = sources(environment: ConfigurationSources.processEnvironment)
+    return try ConfigurationSchema.siwa.load(KafkaSettings.self, from: sources).value.configuration(of: "siwa")
+  }
+
+  /// Says on standard error what librdkafka says of its errors.
+  static let kafkaLog: KafkaLog = { line in
+    if line.level == .error { Terminal.complain("siwa: \(line.text)") }
+  }
+}
+
+extension ExitCode {
+  /// Says on standard error what is wrong with Kafka, and tells a script whose fault it is.
+  init(complainingOf error: KafkaError) {
+    Terminal.complain("siwa: kafka: \(error.detail)")
+    switch error.code {
+    case .invalidConfiguration: self = .misuse
+    case .brokerUnavailable, .timedOut, .authenticationFailed, .notAuthorized, .unsupported: self = .unreachable
+    default: self = .failure
     }
   }
 }

@@ -32,18 +32,16 @@ struct LettersAccess {
 struct LetterSelection {
   private let places: [LetterPlace]
   private let isAll: Bool
-  private let account: String?
+  private let account: AccountOption
   private let cause: String?
 
   init(reading arguments: inout CommandArguments) {
     places = arguments.readAll("--letter", "PLACE", .letterPlace, "A letter as 'list' names it; may be repeated.")
     isAll = arguments.flag("--all", "All letters that wait.")
-    account = arguments.readIfPresent(
-      "--account", "TEAM/SUB", .account,
-      "All letters of an account. With - it is read from the standard input, and no shell keeps it.")
+    account = AccountOption(reading: &arguments, "All letters of an account.")
     cause = arguments.readIfPresent(
       "--cause", "CAUSE", .text(1...100), "With --all or --account: those alone that are there for this cause.")
-    if [!places.isEmpty, isAll, account != nil].count(where: { $0 }) != 1 {
+    if [!places.isEmpty, isAll, account.isGiven].count(where: { $0 }) != 1 {
       arguments.refuse("say one of --letter PLACE, --all and --account TEAM/SUB")
     }
     if cause != nil, !places.isEmpty { arguments.refuse("--cause goes with --all and --account") }
@@ -55,11 +53,8 @@ struct LetterSelection {
   /// The letters, in their order; nil where it makes no sense, which was said then.
   func choose(from letters: Letters, keepingOrder: Bool) -> [Letter]? {
     var account: [UInt8]?
-    if let text = self.account {
-      guard let named = Account(text == "-" ? readLine(strippingNewline: true) ?? "" : text) else {
-        Terminal.complain("siwa: --account: expected a Team ID and a sub with a slash between on the standard input")
-        return nil
-      }
+    if self.account.isGiven {
+      guard let named = self.account.read() else { return nil }
       account = named.key
     }
     let matches = letters.letters.filter { letter in
@@ -75,25 +70,6 @@ struct LetterSelection {
       return nil
     }
     return chosen
-  }
-}
-
-extension SettingType where Value == String {
-  fileprivate static var account: SettingType {
-    SettingType(
-      "account", expected: "a Team ID and a sub with a slash between, or -", standIn: "-", show: { $0 },
-      parse: { $0 == "-" || Account($0) != nil ? $0 : nil })
-  }
-}
-
-extension Account {
-  /// Nil unless `text` is a Team ID and a subject with a slash between.
-  fileprivate init?(_ text: String) {
-    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, let team = TeamID(String(parts[0])), let subject = AppleSubject(String(parts[1])) else {
-      return nil
-    }
-    self.init(team: team, subject: subject)
   }
 }
 

@@ -15,7 +15,7 @@ struct Siwa {
         DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, SpoolList.self, SpoolShow.self,
         SpoolRelease.self, SpoolDiscard.self, KeysCommand.self, StoreCreateKey.self, StoreMigrate.self,
         StoreIntegrity.self, StoreBackup.self, StoreReconcile.self, StorePrune.self, StoreRotateKey.self,
-        StoreRotateHashKey.self, TopicsList.self, TopicsCreate.self, TopicsCompare.self,
+        StoreRotateHashKey.self, TopicsList.self, TopicsCreate.self, TopicsCompare.self, ReplayCommand.self,
         LettersList<QuarantineRoom>.self,
         LettersShow<QuarantineRoom>.self, QuarantineReleaseCommand.self, LettersDiscard<QuarantineRoom>.self,
         LettersList<DeadLettersRoom>.self, LettersShow<DeadLettersRoom>.self, DeadLettersRetry.self,

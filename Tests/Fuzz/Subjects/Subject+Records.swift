@@ -29,11 +29,25 @@ extension Subject {
       try promise(
         "a relay state is read as it was written", try RelayRecord(decoding: EventRecord(relay).value) == relay)
     }
+    try checkRecordLine(bytes)
     if let headers = [EventRecord.Header](packed: bytes) {
       try promise("what lies in the spool is read as it was written", headers.packed == bytes)
       try checkLetter(headers, on: .deadLetters(of: "data-eraser"), [])
       try checkLetter(headers, on: .quarantine, bytes)
     }
+  }
+
+  /// What a line of a file of records says is read as it was written, and no line commands a terminal.
+  private static func checkRecordLine(_ bytes: [UInt8]) throws {
+    let content: RecordLine.Content
+    do throws(JSONError) { content = try RecordLine.read(bytes, of: "topic") } catch { return }
+    guard case .record(let record) = content else { return }
+    let line = RecordLine.record(record)
+    try promise("nothing of a line commands a terminal", String(printable: line).utf8.elementsEqual(line))
+    guard case .record(let again) = try RecordLine.read(line, of: "topic") else {
+      throw BrokenPromise(description: "a record stays one")
+    }
+    try promise("a record is read as it was written", again == record)
   }
 
   /// Whatever headers a record on a topic of letters has, it is a letter that waits, or a note; and the note of what was

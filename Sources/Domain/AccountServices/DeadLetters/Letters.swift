@@ -92,11 +92,20 @@ extension Letter {
   /// The record that gives a dead letter to its consumer again, and to nobody else. `content` is the letter as it stands,
   /// or, of one that only says where the record stands, the record.
   package func retry(_ content: ConsumedRecord, to consumer: ConsumerName) -> KafkaRecord {
-    var headers = content.headers.filter { !$0.name.hasPrefix(DeadLetter.Header.prefix) }
-    if let order { headers.append(KafkaHeader(DeadLetter.Header.first, order.description)) }
-    let retries = Topic.retries(of: consumer).name
-    if isShortened { return KafkaRecord(topic: retries, key: content.key, value: content.value, headers: headers) }
-    let value = self[DeadLetter.Header.noValue] == nil ? content.value : nil
-    return KafkaRecord(topic: retries, key: account, value: value, headers: headers)
+    var record = KafkaRecord(giving: content, to: consumer, first: order)
+    if isShortened { return record }
+    record.key = account
+    if self[DeadLetter.Header.noValue] != nil { record.value = nil }
+    return record
+  }
+}
+
+extension KafkaRecord {
+  /// A record that gives another to a consumer again, and to nobody else. `first` is where it stood before it was given to
+  /// anybody for the first time: if it becomes a dead letter, the order of an account's letters goes by that.
+  package init(giving record: ConsumedRecord, to consumer: ConsumerName, first: RecordOrigin?) {
+    var headers = record.headers.filter { !$0.name.hasPrefix(DeadLetter.Header.prefix) }
+    if let first { headers.append(KafkaHeader(DeadLetter.Header.first, first.description)) }
+    self.init(topic: Topic.retries(of: consumer).name, key: record.key, value: record.value, headers: headers)
   }
 }

@@ -1,4 +1,4 @@
-import Kafka
+package import Kafka
 
 /// Where a record stood that was put aside.
 package struct RecordOrigin: Sendable, Hashable, Comparable, CustomStringConvertible {
@@ -15,7 +15,7 @@ package struct RecordOrigin: Sendable, Hashable, Comparable, CustomStringConvert
   }
 
   /// The record's own place.
-  init(_ record: ConsumedRecord) {
+  package init(_ record: ConsumedRecord) {
     (topic, partition, offset) = (record.topic, record.position.partition, record.position.offset)
   }
 

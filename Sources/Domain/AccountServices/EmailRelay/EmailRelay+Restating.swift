@@ -8,7 +8,7 @@ extension EmailRelay {
   ) async throws(AccountStoreError) -> [Announcement] {
     var (accounts, places) = ([Account](), [Int]())
     for (place, announcement) in announcements.enumerated() {
-      guard let account = Account(key: announcement.key) else { continue }
+      guard let account = Account(key: String(decoding: announcement.key, as: UTF8.self)) else { continue }
       accounts.append(account)
       places.append(place)
     }
@@ -32,16 +32,5 @@ extension Announcement {
   fileprivate var relayState: RelayState? {
     guard let value else { return nil }
     do throws(EventDecodingError) { return try RelayRecord(decoding: value).state } catch { return nil }
-  }
-}
-
-extension Account {
-  /// Nil unless the key is one of an account's records.
-  fileprivate init?(key: [UInt8]) {
-    let parts = String(decoding: key, as: UTF8.self).split(separator: "/", maxSplits: 1)
-    guard parts.count == 2, let team = TeamID(String(parts[0])), let subject = AppleSubject(String(parts[1])) else {
-      return nil
-    }
-    self.init(team: team, subject: subject)
   }
 }

@@ -1,19 +1,21 @@
-import EventLoop
+package import EventLoop
 import Glibc
 
 /// A small file that is replaced as a whole: whatever fails and whenever, a reader finds the old bytes or the new.
 ///
 /// Its calls block, and belong on a thread of their own.
-struct DurableFile: Sendable {
+package struct DurableFile: Sendable {
   /// Why a file is not read.
-  enum Fault: Error, CustomStringConvertible {
+  package enum Fault: Error, CustomStringConvertible {
+    /// The operating system failed.
     case system(SystemError)
     /// More bytes than allowed.
     case tooLarge
     /// No regular file, or somebody else could have written it.
     case notOurs
 
-    var description: String {
+    /// Says why.
+    package var description: String {
       switch self {
       case .system(let error): "\(error)"
       case .tooLarge: "the file is too large"
@@ -24,8 +26,11 @@ struct DurableFile: Sendable {
 
   let path: String
 
+  /// The file at `path`.
+  package init(path: String) { self.path = path }
+
   /// The bytes; nil where there is no such file.
-  func read(upTo limit: Int) throws(Fault) -> [UInt8]? {
+  package func read(upTo limit: Int) throws(Fault) -> [UInt8]? {
     // Non-blocking: opening a pipe of that name would wait for its writer.
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
@@ -51,7 +56,7 @@ struct DurableFile: Sendable {
   }
 
   /// Replaces the bytes, and returns once they would survive a power failure. Only this user may read them.
-  func replace(with bytes: [UInt8]) throws(SystemError) {
+  package func replace(with bytes: [UInt8]) throws(SystemError) {
     // The process's number keeps two of them apart. A crash leaves at most this draft behind.
     let draft = "\(path).\(getpid()).new"
     do throws(SystemError) {
