@@ -16,6 +16,7 @@ import Testing
       try await rehearsal.anEventHasAllItsEffects()
       try await rehearsal.anOperatorDealsWithDeadLetters()
       try await rehearsal.anOperatorDealsWithQuarantine()
+      try await rehearsal.anOperatorReplaysAndMovesAGroup()
       try await rehearsal.whatIsMissingIsSaid()
     }
   }
@@ -184,6 +185,18 @@ private final class SecureRehearsal {
       #expect(done.end == .exit(0) && !done.errors.contains("siwa: "), "\(line): \(done)")
     }
     #expect(try await siwa("quarantine list").output == "None waits.\n")
+  }
+
+  func anOperatorReplaysAndMovesAGroup() async throws {
+    for line in ["events", "outcomes", "email-relay", "events --to-consumer email-relay"] {
+      let done = try await siwa("replay \(line)")
+      #expect(done.end == .exit(0) && !done.errors.contains("siwa: "), "\(line): \(done)")
+    }
+    let mail = members.removeLast()
+    #expect(try await mail.end() == .exit(0))
+    let moved = try await siwa("topics reset-group --group siwa-email-relay --to beginning --yes")
+    #expect(moved.end == .exit(0) && moved.errors.hasPrefix("reset: "), "\(moved)")
+    members.append(try await stage.start(.emailRelay, secure.environment(as: "siwa-email-relay")))
   }
 
   /// Each program with one right less.
