@@ -62,10 +62,6 @@ public enum SHA256 {
   ) {
     precondition(place.count >= SHA256Digest.byteCount)
     guard let digest = unsafe place.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
-    if message.count == 2 * SHA256Digest.byteCount {
-      unsafe copenssl_sha256_prefixed_pair(prefix, message.baseAddress, digest)
-    } else {
-      unsafe copenssl_sha256_prefixed(prefix, message.baseAddress, message.count, digest)
-    }
+    unsafe copenssl_sha256_prefixed(prefix, message.baseAddress, message.count, digest)
   }
 }

@@ -56,29 +56,18 @@ static inline void copenssl_sha256_update(SHA256_CTX *state, const void *bytes, 
 }
 static inline void copenssl_sha256_final(SHA256_CTX *state, unsigned char *digest) { SHA256_Final(digest, state); }
 
-// The digest of one byte and of what follows it: a leaf of a Merkle tree (RFC 6962 section 2.1).
+// The digest of one byte and of what follows it: a leaf or a node of a Merkle tree (RFC 6962 section 2.1).
 static inline void copenssl_sha256_prefixed(
   unsigned char prefix, const void *bytes, size_t count, unsigned char *digest) {
+  // A whole first block at once: behind a single byte, OpenSSL would copy into a block of its own.
+  unsigned char block[64] = {prefix};
+  size_t first = count < sizeof block - 1 ? count : sizeof block - 1;
+  if (first > 0) __builtin_memcpy(block + 1, bytes, first);
   SHA256_CTX state;
   SHA256_Init(&state);
-  SHA256_Update(&state, &prefix, 1);
-  SHA256_Update(&state, bytes, count);
+  SHA256_Update(&state, block, 1 + first);
+  SHA256_Update(&state, (const unsigned char *)bytes + first, count - first);
   SHA256_Final(digest, &state);
-}
-
-// The same of 64 bytes: a node of a Merkle tree. Two blocks, whose padding is known (FIPS 180-4 section 5.1.1): a third
-// less time than with the calls above.
-static inline void copenssl_sha256_prefixed_pair(unsigned char prefix, const void *bytes, unsigned char *digest) {
-  unsigned char blocks[128] = {prefix};
-  __builtin_memcpy(blocks + 1, bytes, 64);
-  blocks[65] = 0x80;
-  blocks[126] = 65 * 8 >> 8;
-  blocks[127] = 65 * 8 & 0xff;
-  SHA256_CTX state;
-  SHA256_Init(&state);
-  SHA256_Transform(&state, blocks);
-  SHA256_Transform(&state, blocks + 64);
-  for (int place = 0; place < 32; place++) digest[place] = state.h[place / 4] >> (24 - place % 4 * 8) & 0xff;
 }
 
 // New keys for session tickets: of the old ones nothing is left, and tickets under them lead to a full handshake.
