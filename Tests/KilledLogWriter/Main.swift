@@ -27,13 +27,13 @@ struct KilledLogWriter {
 
   /// Appends in batches that end beside and on the edges of tiles.
   private static func write(into directory: String, _ signer: NoteSigner, _ life: Int, upTo size: UInt64) async throws {
-    let writer = try LogWriter(opening: directory, origin: signer.key.name)
+    let writer = try again { () throws(LogError) in try LogWriter(opening: directory, origin: signer.key.name) }
     say("opened \(writer.flushed.size)")
     if writer.isUnpublished, life.isMultiple(of: 2) { try await publish(writer.flushed, of: writer, signer) }
     for step in [1, 2, 97, 156, 1, 30, 225, 300] as [UInt64] where writer.size < size {
       let end = min(writer.size + step, size)
       while writer.size < end { _ = try writer.append(Array("entry \(writer.size) of life \(life)".utf8)) }
-      try await publish(try writer.flush(), of: writer, signer)
+      try await publish(again { () throws(LogError) in try writer.flush() }, of: writer, signer)
     }
     if writer.isUnpublished { try await publish(writer.flushed, of: writer, signer) }
   }
@@ -41,8 +41,18 @@ struct KilledLogWriter {
   private static func publish(_ checkpoint: Checkpoint, of writer: LogWriter, _ signer: NoteSigner) async throws {
     let note = try await SignedNote.sign(checkpoint.text, with: signer)
     say("signed \(Base64.encode(note.bytes))")
-    try writer.publish(note)
+    try again { () throws(LogError) in try writer.publish(note) }
     say("published \(checkpoint.size)")
+  }
+
+  /// The same once more, where the disk has failed.
+  private static func again<Value>(_ body: () throws(LogError) -> Value) throws(LogError) -> Value {
+    do throws(LogError) {
+      return try body()
+    } catch {
+      guard error.code == .failed else { throw error }
+      return try body()
+    }
   }
 
   /// Fills the disk, makes room, and goes on: three times with one writer, and once more with another.

@@ -11,26 +11,50 @@ import Testing
   private let files = TemporaryDirectory()
 
   /// What is left of what the writer did: see `Preloaded/crash.c`.
-  enum Mode: String, CaseIterable { case kill, half, tear, lose }
+  enum Mode: String, CaseIterable {
+    case kill, half, tear, lose, leave
 
-  @Test(arguments: Mode.allCases)
+    /// Those that a life of its own is enough to see.
+    static let single: [Mode] = [.kill, .half, .tear, .lose]
+  }
+
+  /// The end of a life: killed before a step (0: not at all), after another one that failed (0: none).
+  struct End {
+    var step = 0, failure = 0
+    var mode: Mode
+  }
+
+  @Test(arguments: Mode.single)
   func noCheckpointThatWasEverSignedIsContradicted(mode: Mode) async throws {
     var random = SeededRandom()
-    let trial = try await Trial(in: files, mode, seed: random.seed)
+    let trial = try await Trial(in: files, seed: random.seed)
     // What a step leaves half done differs little from step to step: a third of them a run.
     let stride = [.kill, .lose].contains(mode) ? 1 : 3
     var step = Int.random(in: 1...stride, using: &random)
-    while try await trial.isKilled(at: [step]) { step += stride }
+    while try await trial.isKilled([End(step: step, mode: mode)]) { step += stride }
     #expect(step > 100, "there are fewer steps than there should be")
   }
 
   @Test func whoeverIsKilledAgainAndAgainIsNotDifferent() async throws {
     var random = SeededRandom()
     for round in SeededRandom.rounds(8) {
-      let mode = Mode.allCases[round % Mode.allCases.count]
-      let trial = try await Trial(in: files, mode, seed: random.seed)
-      _ = try await trial.isKilled(at: (0..<6).map { _ in Int.random(in: 1...60, using: &random) })
+      let mode = Mode.single[round % Mode.single.count]
+      let trial = try await Trial(in: files, seed: random.seed)
+      _ = try await trial.isKilled((0..<6).map { _ in End(step: .random(in: 1...60, using: &random), mode: mode) })
     }
+  }
+
+  /// A step fails, the writer tries again what it did, and is killed at its second step of that, or the power fails there.
+  @Test func whatIsTriedAgainHarmsNothingThatIsAnnounced() async throws {
+    var random = SeededRandom()
+    let trial = try await Trial(in: files, seed: random.seed)
+    var (step, isKilled) = (1, true)
+    while isKilled {
+      let mode = Mode.single.randomElement(using: &random) ?? .kill
+      isKilled = try await trial.isKilled([End(step: step + 2, failure: step, mode: mode)])
+      step += 1
+    }
+    #expect(step > 100, "there are fewer steps than there should be")
   }
 
   @Test(.enabled("no mount namespaces here") { try await Self.hasNamespaces() })
@@ -58,13 +82,12 @@ import Testing
   static let origin = "example.com/log"
   private static let size = 512
 
-  private let mode: KilledWriterTests.Mode
   private let library, key: String
   private let trust: LogTrust
   private let seed: UInt64
 
-  init(in files: TemporaryDirectory, _ mode: KilledWriterTests.Mode, seed: UInt64) async throws {
-    (self.mode, self.seed, library) = (mode, seed, files.path + "/crash.so")
+  init(in files: TemporaryDirectory, seed: UInt64) async throws {
+    (self.seed, library) = (seed, files.path + "/crash.so")
     let (signer, text) = try NoteSigner.generate(name: Self.origin)
     key = text
     trust = try LogTrust(origin: Self.origin, key: signer.key, policy: .none)
@@ -74,14 +97,16 @@ import Testing
     try #require(build.end == .exit(0), "\(build.errors)")
   }
 
-  /// Runs writers that are killed at these steps, one each, and then one that is not. Says whether the first was killed.
-  func isKilled(at steps: [Int]) async throws -> Bool {
-    let (directory, comment) = (TemporaryDirectory(), Comment("\(mode) at \(steps), seed \(seed)"))
+  /// Runs writers that end like this, one each, and then one that is not killed. Says whether the first was killed.
+  /// Those of an even number publish at once what they find unpublished.
+  func isKilled(_ lives: [KilledWriterTests.End], from number: Int = 0) async throws -> Bool {
+    let (directory, comment) = (TemporaryDirectory(), Comment("\(lives), seed \(seed)"))
     var (seen, ends, published) = ([TreeHead](), [RunningProgram.End](), UInt64(0))
-    for (life, step) in (steps + [0]).enumerated() {
-      let words = [directory.path + "/log", key, "write", "\(life)", "\(Self.size)"]
+    for (life, end) in (lives + [KilledWriterTests.End(mode: .kill)]).enumerated() {
+      let words = [directory.path + "/log", key, "write", "\(life + number)", "\(Self.size)"]
       let environment = [
-        "LD_PRELOAD": library, "CRASH_FOLDER": directory.path, "CRASH_STEP": "\(step)", "CRASH_MODE": mode.rawValue,
+        "LD_PRELOAD": library, "CRASH_FOLDER": directory.path, "CRASH_STEP": "\(end.step)",
+        "CRASH_FAILURE": "\(end.failure)", "CRASH_MODE": end.mode.rawValue,
       ]
       let output = try await RunningProgram.run("killed-log-writer", words, environment) { program in
         ends.append(try await program.untilEnd())

@@ -5,7 +5,9 @@
 //   kill  everything that was written: the process ended, and the machine went on;
 //   half  the same, and half of what the step would have written;
 //   tear  the power failed: of files that were not synced, the first half is left;
-//   lose  the power failed: files that were not synced are gone, and names that were not synced are what they were.
+//   lose  the power failed: files that were not synced are gone, and names that were not synced are what they were;
+//   leave everything that was written, and what a program needs that comes after to lose names that were not synced.
+// CRASH_FAILURE is the number of a step that fails (EIO) and changes nothing (0: none).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,7 +26,7 @@
 #define MANY 4096
 
 static const char *folder, *mode;
-static long last, steps;
+static long last, failing, steps;
 static char dirty[MANY][PATH_MAX / 8];    // files whose bytes are not synced
 static char renamed[MANY][PATH_MAX / 8];  // names that were not synced since they changed
 
@@ -32,6 +34,7 @@ __attribute__((constructor)) static void begin(void) {
   folder = getenv("CRASH_FOLDER");
   mode = getenv("CRASH_MODE");
   last = getenv("CRASH_STEP") ? atol(getenv("CRASH_STEP")) : 0;
+  failing = getenv("CRASH_FAILURE") ? atol(getenv("CRASH_FAILURE")) : 0;
 }
 
 static int is_ours(const char *path) { return folder && strncmp(path, folder, strlen(folder)) == 0; }
@@ -77,6 +80,7 @@ static void keep_names(void) {
 static void crash(void) {
   char name[PATH_MAX / 8];
   struct stat status;
+  if (strcmp(mode, "leave") == 0) kill(getpid(), SIGKILL);
   for (int place = 0; place < MANY && dirty[place][0] && (strcmp(mode, "tear") == 0 || strcmp(mode, "lose") == 0); place++) {
     if (stat(dirty[place], &status) != 0) continue;
     if (mode[0] == 'l') NEXT(unlink)(dirty[place]);
@@ -91,21 +95,54 @@ static void crash(void) {
   kill(getpid(), SIGKILL);
 }
 
-// Whether the step is not to be made whole.
-static int step(void) {
+// Takes over the names that a program before has changed and not synced (mode "leave").
+__attribute__((constructor)) static void inherit(void) {
+  char name[PATH_MAX / 8], log[PATH_MAX / 8];
+  snprintf(log, sizeof log, "%s/log", folder ? folder : "");
+  DIR *listing = folder ? opendir(log) : NULL;
+  for (struct dirent *entry; listing && (entry = readdir(listing));) {
+    char *end = strstr(entry->d_name, ".before");
+    if (!end) continue;
+    *end = 0;
+    if (snprintf(name, sizeof name, "%s/%s", log, entry->d_name) >= (int)sizeof name) abort();
+    add(renamed, name);
+  }
+  if (listing) closedir(listing);
+}
+
+// Whether the step is to be left out, because it fails; `half` makes half of it, before the program is killed.
+static int fails(void (*half)(void)) {
   steps++;
+  if (steps == failing) {
+    errno = EIO;
+    return 1;
+  }
   if (steps != last) return 0;
-  if (strcmp(mode, "half") == 0) return 1;
+  if (half && strcmp(mode, "half") == 0) half();
   crash();
   return 1;
 }
 
-static int open_file(const char *path, int flags, mode_t permissions) {
-  static __typeof__(&open) next;
-  if (!next) next = NEXT(open);
-  if (!is_ours(path) || !(flags & O_CREAT)) return next(path, flags, permissions);
-  if (step()) crash();
-  int file = next(path, flags, permissions);
+// The whole path of a name in an open directory.
+static const char *whole(int directory, const char *path, char *buffer) {
+  char parent[PATH_MAX / 8];
+  if (path[0] == '/' || directory == AT_FDCWD || !path_of(directory, parent)) return path;
+  if (snprintf(buffer, PATH_MAX / 8, "%s/%s", parent, path) >= PATH_MAX / 8) abort();
+  return buffer;
+}
+
+int openat(int directory, const char *name, int flags, ...) {
+  static __typeof__(&openat) next;
+  if (!next) next = NEXT(openat);
+  va_list list;
+  va_start(list, flags);
+  mode_t permissions = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+  va_end(list);
+  char buffer[PATH_MAX / 8];
+  const char *path = whole(directory, name, buffer);
+  if (!is_ours(path) || !(flags & O_CREAT)) return next(directory, name, flags, permissions);
+  if (fails(NULL)) return -1;
+  int file = next(directory, name, flags, permissions);
   if (file >= 0) add(dirty, path);
   return file;
 }
@@ -115,30 +152,32 @@ int open(const char *path, int flags, ...) {
   va_start(list, flags);
   mode_t permissions = flags & O_CREAT ? va_arg(list, mode_t) : 0;
   va_end(list);
-  return open_file(path, flags, permissions);
+  return openat(AT_FDCWD, path, flags, permissions);
 }
 
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+int openat64(int directory, const char *path, int flags, ...) __attribute__((alias("openat")));
+
+static int half_file;
+static const void *half_bytes;
+static size_t half_count;
+static void write_half(void) { NEXT(write)(half_file, half_bytes, half_count); }
 
 ssize_t write(int file, const void *bytes, size_t count) {
   static __typeof__(&write) next;
   if (!next) next = NEXT(write);
   char path[PATH_MAX / 8];
-  if (path_of(file, path) && step()) {
-    next(file, bytes, count / 2);
-    crash();
-  }
+  half_file = file, half_bytes = bytes, half_count = count / 2;
+  if (path_of(file, path) && fails(write_half)) return -1;
   return next(file, bytes, count);
 }
 
 int fsync(int file) {
   char path[PATH_MAX / 8];
   struct stat status;
-  int ours = path_of(file, path);
-  if (ours && step()) crash();
   // What a disk does now takes long, and here the power never really fails.
-  if (!ours) return NEXT(fsync)(file);
-  if (fstat(file, &status) != 0) return -1;
+  if (!path_of(file, path)) return NEXT(fsync)(file);
+  if (fails(NULL) || fstat(file, &status) != 0) return -1;
   if (S_ISDIR(status.st_mode)) keep_names();
   else take(dirty, path);
   return 0;
@@ -146,9 +185,8 @@ int fsync(int file) {
 
 int syncfs(int file) {
   char path[PATH_MAX / 8];
-  int ours = path_of(file, path);
-  if (ours && step()) crash();
-  if (!ours) return NEXT(syncfs)(file);
+  if (!path_of(file, path)) return NEXT(syncfs)(file);
+  if (fails(NULL)) return -1;
   for (int place = 0; place < MANY && dirty[place][0]; place++) {
     dirty[place][0] = 1;
     dirty[place][1] = 0;
@@ -157,16 +195,17 @@ int syncfs(int file) {
   return 0;
 }
 
-int rename(const char *from, const char *to) {
-  static __typeof__(&rename) next;
-  if (!next) next = NEXT(rename);
-  if (!is_ours(to)) return next(from, to);
-  if (step()) crash();
-  char name[PATH_MAX / 8];
+int renameat(int old_directory, const char *old, int new_directory, const char *new) {
+  static __typeof__(&renameat) next;
+  if (!next) next = NEXT(renameat);
+  char name[PATH_MAX / 8], buffers[2][PATH_MAX / 8];
+  const char *from = whole(old_directory, old, buffers[0]), *to = whole(new_directory, new, buffers[1]);
+  if (!is_ours(to)) return next(old_directory, old, new_directory, new);
+  if (fails(NULL)) return -1;
   saved(name, to);
-  unlink(name);
+  NEXT(unlink)(name);
   if (link(to, name) != 0 && errno != ENOENT) abort();
-  int result = next(from, to);
+  int result = next(old_directory, old, new_directory, new);
   if (result == 0) {
     add(renamed, to);
     if (take(dirty, from)) add(dirty, to);
@@ -174,17 +213,22 @@ int rename(const char *from, const char *to) {
   return result;
 }
 
-int mkdir(const char *path, mode_t permissions) {
-  if (is_ours(path) && step()) crash();
-  return NEXT(mkdir)(path, permissions);
+int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }
+
+int mkdirat(int directory, const char *path, mode_t permissions) {
+  char buffer[PATH_MAX / 8];
+  if (is_ours(whole(directory, path, buffer)) && fails(NULL)) return -1;
+  return NEXT(mkdirat)(directory, path, permissions);
 }
 
-int unlink(const char *path) {
-  if (is_ours(path) && !strstr(path, ".before") && step()) crash();
-  return NEXT(unlink)(path);
+int mkdir(const char *path, mode_t permissions) { return mkdirat(AT_FDCWD, path, permissions); }
+
+int unlinkat(int directory, const char *path, int flags) {
+  char buffer[PATH_MAX / 8];
+  if (is_ours(whole(directory, path, buffer)) && fails(NULL)) return -1;
+  return NEXT(unlinkat)(directory, path, flags);
 }
 
-int rmdir(const char *path) {
-  if (is_ours(path) && step()) crash();
-  return NEXT(rmdir)(path);
-}
+int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
+
+int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }

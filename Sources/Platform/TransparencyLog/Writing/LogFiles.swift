@@ -7,6 +7,8 @@ struct LogFiles: ~Copyable {
   let directory: LogDirectory
   /// Held under flock(2). No program that is started inherits it (O_CLOEXEC), so it is free as soon as the process ends.
   private let lock: CInt
+  /// The directory itself, open for as long as its names have to be made durable: no step behind a renaming opens anything.
+  private let folder: CInt
 
   /// Makes the directory where it is missing, and takes it. Throws `.locked` where another process has it.
   init(locking path: String) throws(LogError) {
@@ -27,10 +29,19 @@ struct LogFiles: ~Copyable {
       close(lock)
       throw error
     }
-    self.lock = lock
+    let folder = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    guard folder >= 0 else {
+      let error = LogError.system(path)
+      close(lock)
+      throw error
+    }
+    (self.lock, self.folder) = (lock, folder)
   }
 
-  deinit { close(lock) }
+  deinit {
+    close(folder)
+    close(lock)
+  }
 
   /// Whether there are tiles or entries of a log.
   func hasTiles() throws(LogError) -> Bool {
@@ -49,7 +60,7 @@ struct LogFiles: ~Copyable {
 
   /// Makes all that was written durable, and the directories that it lies in: one call for any number of files.
   func sync() throws(LogError) {
-    guard clinux_sync_file_system(lock) == 0 else { throw .system("") }
+    guard Self.uninterrupted({ clinux_sync_file_system(lock) }) == 0 else { throw .system("") }
   }
 
   /// Replaces a file, and returns once the new bytes are durable: whatever fails and whenever, the old bytes are there or
@@ -59,9 +70,9 @@ struct LogFiles: ~Copyable {
     let descriptor = try create(draft)
     defer { close(descriptor) }
     try Self.write(bytes, to: descriptor, path)
-    guard fsync(descriptor) == 0 else { throw .system(path) }
+    try Self.sync(descriptor, path)
     guard unsafe rename("\(directory.path)/\(draft)", "\(directory.path)/\(path)") == 0 else { throw .system(path) }
-    try Self.sync(directory: directory.path)
+    try Self.sync(folder, path)
   }
 
   /// Removes the partial files that stood in for a file, where there are any.
@@ -117,6 +128,18 @@ struct LogFiles: ~Copyable {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
     guard descriptor >= 0 else { throw .system(path) }
     defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw .system(path) }
+    try sync(descriptor, path)
+  }
+
+  private static func sync(_ descriptor: CInt, _ path: String) throws(LogError) {
+    guard uninterrupted({ fsync(descriptor) }) == 0 else { throw .system(path) }
+  }
+
+  /// The result of a call that is made again where a signal interrupts it.
+  private static func uninterrupted(_ call: () -> CInt) -> CInt {
+    while true {
+      let result = call()
+      if result >= 0 || errno != EINTR { return result }
+    }
   }
 }

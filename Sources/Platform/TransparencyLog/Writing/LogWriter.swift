@@ -81,9 +81,10 @@ package final class LogWriter {
     guard next.size > flushed.size else { return flushed }
     for file in log.files { try files.write(file.bytes, to: file.path.text) }
     try files.sync()
+    // Whatever fails behind this, the announcement may stand there already: no file that it needs is written again.
+    log.settle()
     // A witness may see the checkpoint as soon as it is signed: from here on no other one of this size may be made.
     try files.replace(Self.announcementPath, with: next.text)
-    log.settle()
     flushed = next
     return next
   }
