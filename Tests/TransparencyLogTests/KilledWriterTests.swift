@@ -57,6 +57,20 @@ import Testing
     #expect(step > 100, "there are fewer steps than there should be")
   }
 
+  /// A writer is killed between a renaming and the moment at which that is durable; the next one finds the new name, and
+  /// then the power fails.
+  @Test func whatWasReadAtOpeningIsDurableBeforeItIsSigned() async throws {
+    var random = SeededRandom()
+    let trial = try await Trial(in: files, seed: random.seed)
+    for _ in SeededRandom.rounds(60) {
+      let ends = [
+        End(step: .random(in: 1...120, using: &random), mode: .leave),
+        End(step: .random(in: 1...8, using: &random), mode: .lose),
+      ]
+      _ = try await trial.isKilled(ends, from: 1)
+    }
+  }
+
   @Test(.enabled("no mount namespaces here") { try await Self.hasNamespaces() })
   func aFullDiskHarmsNothing() async throws {
     let text = try NoteSigner.generate(name: Trial.origin).text

@@ -63,6 +63,12 @@ struct LogFiles: ~Copyable {
     guard Self.uninterrupted({ clinux_sync_file_system(lock) }) == 0 else { throw .system("") }
   }
 
+  /// Makes durable what a writer before has left: all files, and the names in the directory.
+  func syncAll() throws(LogError) {
+    try sync()
+    try Self.sync(folder, "")
+  }
+
   /// Replaces a file, and returns once the new bytes are durable: whatever fails and whenever, the old bytes are there or
   /// the new ones.
   func replace(_ path: String, with bytes: [UInt8]) throws(LogError) {

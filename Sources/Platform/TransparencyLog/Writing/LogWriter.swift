@@ -39,6 +39,9 @@ package final class LogWriter {
     }
     self.origin = origin
     let files = try LogFiles(locking: path)
+    // A writer that was killed may have left names that are not durable. A checkpoint that the next power failure takes
+    // back must not be one that was signed.
+    try files.syncAll()
     let note = try Self.readNote(in: files.directory)
     let published = try Self.reading(LogPath.checkpoint) { () throws(LogError) in
       try note.map { note throws(LogError) in try Checkpoint(note.text) }
