@@ -115,6 +115,29 @@ import Testing
     }
   }
 
+  @Test func whatIsKnownOfTheKeysIsNotForgotten() async throws {
+    let signers = [signer] + (try (0..<3).map { _ in try NoteSigner.generate(name: Self.origin).signer })
+    let checkpoints = [10, 20].map {
+      Checkpoint(origin: Self.origin, head: TreeHead(size: $0, root: .leaf([UInt8($0)])))
+    }
+    let first = try await KeyRotation.sign(checkpoints[0], from: signers[0], to: signers[1])
+    let second = try await KeyRotation.sign(checkpoints[1], from: signers[1], to: signers[2])
+    let older = try KeyHistory().appending(first)
+    let known = try trust(0).following(older.bytes).following(older.appending(second).bytes)
+    #expect(try known.following(known.history.bytes).newestKey == signers[2].key)
+    // The second key is stolen: it would be the newest again, or has another successor, at that tree or a later one.
+    expect(.conflict) { _ = try known.following(older.bytes) }
+    for checkpoint in [checkpoints[1], Checkpoint(origin: Self.origin, head: TreeHead(size: 30, root: .empty))] {
+      let theft = try await KeyRotation.sign(checkpoint, from: signers[1], to: signers[3])
+      let stolen = try older.appending(theft)
+      expect(.conflict) { _ = try known.following(stolen.bytes) }
+      #expect(try trust(0).following(stolen.bytes).newestKey == signers[3].key, "who knows of no rotation is deceived")
+    }
+    // So would the first key have.
+    let moved = try await KeyRotation.sign(checkpoints[1], from: signers[0], to: signers[1])
+    expect(.conflict) { _ = try known.following(try KeyHistory().appending(moved).appending(second).bytes) }
+  }
+
   @Test func aHistoryThatIsNotOneIsRefused() async throws {
     let (next, last) = (
       try NoteSigner.generate(name: Self.origin).signer, try NoteSigner.generate(name: Self.origin).signer

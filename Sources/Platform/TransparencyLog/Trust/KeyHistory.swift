@@ -39,6 +39,12 @@ package struct KeyHistory: Sendable, Equatable {
     return history
   }
 
+  /// Whether it begins with all rotations of an older one: at the same trees, to the same keys.
+  func continues(_ older: KeyHistory) -> Bool {
+    rotations.count >= older.rotations.count
+      && zip(rotations, older.rotations).allSatisfy { $0.head == $1.head && $0.key == $1.key }
+  }
+
   private mutating func append(_ rotation: KeyRotation) throws(LogError) {
     if let last = rotations.last {
       guard rotation.head.size > last.head.size || rotation.head == last.head else {

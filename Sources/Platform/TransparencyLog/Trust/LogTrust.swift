@@ -24,8 +24,15 @@ package struct LogTrust: Sendable {
   }
 
   /// The same trust in the log, and in the keys that its file `keys` names.
+  ///
+  /// Throws `.conflict` for a file that does not begin with the rotations that are known already: a key that was replaced
+  /// is not trusted again, and has no second successor.
   package func following(_ keysFile: [UInt8]) throws(LogError) -> LogTrust {
-    LogTrust(self, try KeyHistory(keysFile, of: origin, from: key))
+    let history = try KeyHistory(keysFile, of: origin, from: key)
+    guard history.continues(self.history) else {
+      throw LogError(.conflict, LogPath.keys, "the history of keys does not continue the one that is known")
+    }
+    return LogTrust(self, history)
   }
 
   /// The checkpoint in a note, verified. Throws `.malformed`, `.wrongOrigin`, `.unsigned`, `.badSignature` or
