@@ -265,14 +265,29 @@ import Testing
       try append(0..<3, to: writer)
       try await publish(writer)
     }
-    // Either of the two says how far the log goes.
+    // The announcement says how far the log goes.
     unlink("checkpoint")
     #expect(try open().size == 3)
-    try await publish(open())
     unlink(".about-to-sign")
-    #expect(try open().size == 3)
-    unlink("checkpoint")
     expectFailure(.damaged, "checkpoint")
+  }
+
+  @Test func anAnnouncementThatWasLostOrRolledBackIsForAnOperator() async throws {
+    var old: [UInt8] = []
+    do {
+      let writer = try open()
+      try append(0..<3, to: writer)
+      try await publish(writer)
+      old = try #require(try LogDirectory(path).contents(of: ".about-to-sign", limit: 1000))
+      try append(3..<5, to: writer)
+      try await publish(writer)
+    }
+    for announcement in [nil, old] as [[UInt8]?] {
+      if let announcement { _ = files.write("log/.about-to-sign", announcement) } else { unlink(".about-to-sign") }
+      expectFailure(.damaged, ".about-to-sign")
+      #expect(try LogWriter(opening: path, origin: Self.origin, .fromPublished).size == 5)
+      #expect(try open().size == 5, "it is as it was")
+    }
   }
 
   @Test func aCheckpointOfAnotherTreeIsNotBuiltUpon() async throws {
@@ -284,7 +299,7 @@ import Testing
     let published = try #require(try LogDirectory(path).contents(of: "checkpoint", limit: 1000))
     // Of the same size, of a smaller one, of a larger one.
     for (size, code, name) in [
-      (300, .conflict, ".about-to-sign"), (20, .damaged, "checkpoint"), (301, .missing, "tile/0/001.p/45"),
+      (300, .conflict, ".about-to-sign"), (20, .damaged, "checkpoint"), (301, .damaged, ".about-to-sign"),
     ] as [(UInt64, LogError.Code, String)] {
       let other = Checkpoint(origin: Self.origin, head: TreeHead(size: size, root: .leaf([1])))
       _ = files.write("log/checkpoint", try await SignedNote.sign(other.text, with: signer).bytes)

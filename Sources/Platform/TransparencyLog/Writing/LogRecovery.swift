@@ -8,25 +8,36 @@ enum LogRecovery {
   ///   - announced: The checkpoint that was durable and about to be signed. A signature may exist, and a witness may have
   ///     seen it.
   ///   - hasTiles: Whether there are files of a log.
+  ///   - opening: Whether an announcement has to be there, and not be behind what is published. A writer announces first,
+  ///     so anything else is files that were lost or rolled back.
   static func base(
-    of origin: String, published: Checkpoint?, announced: Checkpoint?, hasTiles: Bool
+    of origin: String, published: Checkpoint?, announced: Checkpoint?, hasTiles: Bool, _ opening: LogWriter.Opening
   ) throws(LogError) -> Checkpoint? {
     for (checkpoint, path) in [(published, LogPath.checkpoint), (announced, LogWriter.announcementPath)] {
       guard let checkpoint, !checkpoint.isOf(origin) else { continue }
       throw LogError(.wrongOrigin, path, "the directory holds a log of another origin than \(origin)")
     }
-    guard let published, let announced else {
-      let base = published ?? announced
-      if base == nil, hasTiles {
+    guard let published else {
+      if announced == nil, hasTiles {
         throw LogError(.damaged, LogPath.checkpoint, "there are tiles, but no checkpoint that says what is a log's")
       }
-      return base
+      return announced
     }
-    if published.size == announced.size, published.root != announced.root {
+    guard let announced, announced.size >= published.size else {
+      switch opening {
+      case .strict:
+        let found = announced.map { "is of \($0.size) entries" } ?? "is not there"
+        throw LogError(
+          .damaged, LogWriter.announcementPath,
+          "the file \(found), and the published checkpoint is of \(published.size): files were lost or rolled back")
+      case .fromPublished: return published
+      }
+    }
+    guard published.size < announced.size || published.root == announced.root else {
       throw LogError(
         .conflict, LogWriter.announcementPath, "another root than that of the published checkpoint of the same size")
     }
-    return published.size > announced.size ? published : announced
+    return announced
   }
 
   /// The log of that head, from the entries at its right edge and the tiles above, all of which are compared with the

@@ -10,6 +10,15 @@ package final class LogWriter {
   /// The file in which the checkpoint stands that is about to be signed.
   static let announcementPath = ".about-to-sign"
 
+  /// The start of a writer on a directory whose announcement of the last checkpoint was lost or rolled back.
+  package enum Opening: Sendable {
+    /// It throws `.damaged`: what is published may not be all that was signed.
+    case strict
+    /// It goes on from the published checkpoint. An operator decides so who knows that no later one was signed, or seen by
+    /// anybody: another tree would contradict it, and a witness that has seen it refuses all others for ever.
+    case fromPublished
+  }
+
   /// The name of the log.
   package let origin: String
   /// The last checkpoint that was made durable: it may be signed, or was signed already.
@@ -31,9 +40,11 @@ package final class LogWriter {
   /// Opens the log of that name in a directory, or begins it where there is none.
   ///
   /// Throws `.locked` where another process writes to it, `.wrongOrigin` where it is another log, `.damaged` or `.missing`
-  /// with the file at the right edge that does not fit, `.malformed` for a name that no log can have, and `.full` or
+  /// with the file that does not fit, `.malformed` for a name that no log can have, and `.full` or
   /// `.failed` where the disk does not do what is needed.
-  package init(opening path: String, origin: String) throws(LogError) {
+  ///
+  /// - Parameter opening: What happens where the announcement of the last checkpoint was lost or rolled back.
+  package init(opening path: String, origin: String, _ opening: Opening = .strict) throws(LogError) {
     guard KeyName.isValid(origin) else {
       throw .malformed("a log's name has no blanks, plus signs or control characters")
     }
@@ -48,7 +59,7 @@ package final class LogWriter {
     }
     let announced = try Self.readAnnouncement(in: files.directory)
     let base = try LogRecovery.base(
-      of: origin, published: published, announced: announced, hasTiles: try files.hasTiles())
+      of: origin, published: published, announced: announced, hasTiles: try files.hasTiles(), opening)
     if let base {
       flushed = base
       log = try LogRecovery.restore(base.head, from: files.directory)
@@ -56,6 +67,7 @@ package final class LogWriter {
         guard let older, older.size < base.size else { continue }
         try LogRecovery.check(base.head, continues: older, in: files.directory)
       }
+      if announced != base { try files.replace(Self.announcementPath, with: base.text) }
     } else {
       (flushed, log) = (Checkpoint(origin: origin, head: .empty), GrowingLog())
       // From here on, tiles without a checkpoint are those of one that was lost.
