@@ -105,7 +105,7 @@ import Testing
     ]
     for (size, keys) in allowed {
       for (place, signer) in signers.enumerated() {
-        let note = try await note(TreeHead(size: size, root: .empty), by: signer)
+        let note = try await note(heads.first { $0.size == size } ?? TreeHead(size: size, root: .empty), by: signer)
         if keys.contains(place) {
           #expect(try trust.verify(note).key == signer.key)
         } else {
@@ -113,6 +113,53 @@ import Testing
         }
       }
     }
+  }
+
+  @Test func atARotationThereIsOneTree() async throws {
+    let next = try NoteSigner.generate(name: Self.origin).signer
+    let rotation = try await KeyRotation.sign(Checkpoint(origin: Self.origin, head: Self.head), from: signer, to: next)
+    let trust = try self.trust(0).following(KeyHistory().appending(rotation).bytes)
+    for key in [signer, next] {
+      #expect(try trust.verify(await note(by: key)).checkpoint.head == Self.head)
+      let other = try await note(TreeHead(size: 3, root: .leaf([2])), by: key)
+      expect(.conflict) { _ = try trust.verify(other) }
+    }
+  }
+
+  @Test func aReplacedKeyProvesNothingAlone() async throws {
+    let (entries, next) = (sampleEntries(20), try NoteSigner.generate(name: Self.origin).signer)
+    let tree = NaiveTree(entries: entries)
+    let at = Checkpoint(origin: Self.origin, head: tree.head(15))
+    let keys = try KeyHistory().appending(await KeyRotation.sign(at, from: signer, to: next)).bytes
+    func proof(_ entries: [[UInt8]], by signer: NoteSigner, _ witnesses: [Cosigner] = []) async throws -> LogProof {
+      let head = NaiveTree(entries: entries).head(entries.count)
+      let inclusion = try await LogView(MemoryLog(entries), at: head).inclusionProof(of: 5).proof
+      let note = try cosigned(await note(head, by: signer), by: witnesses)
+      return LogProof(extra: nil, index: 5, inclusion: inclusion, note: note)
+    }
+    let trust = try self.trust(0).following(keys)
+    let leaf = MerkleHash.leaf(entries[5])
+    let receipt = try await proof(Array(entries.prefix(10)), by: signer)
+    let consistency = try await LogView(MemoryLog(Array(entries.prefix(15))), at: at.head).consistencyProof(from: 10)
+      .proof
+    #expect(try self.trust(0).verify(receipt.note).key == signer.key)
+    expect(.unproven) { _ = try receipt.verify(leaf, trusting: trust) }
+    expect(.unproven) {
+      _ = try receipt.verify(leaf, trusting: trust, ofReplacedKeys: .consistency(ConsistencyProof([])))
+    }
+    #expect(try receipt.verify(leaf, trusting: trust, ofReplacedKeys: .consistency(consistency)).key == signer.key)
+    #expect(try receipt.verify(leaf, trusting: trust, ofReplacedKeys: .none).key == signer.key)
+    // A thief has made another tree.
+    let forgery = try await proof(entries.prefix(10).map { $0 + [1] }, by: signer)
+    let forged = MerkleHash.leaf(entries[5] + [1])
+    expect(.unproven) { _ = try forgery.verify(forged, trusting: trust) }
+    expect(.unproven) { _ = try forgery.verify(forged, trusting: trust, ofReplacedKeys: .consistency(consistency)) }
+    // Witnesses vouch for it; and at the rotation and behind it the checkpoint needs nobody.
+    let witnessed = try await proof(Array(entries.prefix(10)), by: signer, [witnesses[0]])
+    #expect(try witnessed.verify(leaf, trusting: self.trust(1).following(keys)).cosignatures.count == 1)
+    expect(.unproven) { _ = try witnessed.verify(leaf, trusting: trust) }
+    #expect(try await proof(Array(entries.prefix(15)), by: signer).verify(leaf, trusting: trust).key == signer.key)
+    #expect(try await proof(entries, by: next).verify(leaf, trusting: trust).key == next.key)
   }
 
   @Test func whatIsKnownOfTheKeysIsNotForgotten() async throws {

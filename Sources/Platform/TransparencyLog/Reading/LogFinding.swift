@@ -54,7 +54,7 @@ package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
       case .badSignature: .badSignature
       case .wrongOrigin: .wrongOrigin
       case .notCosigned: .notCosigned
-      case .conflict: .badRotation
+      case .conflict: path == LogPath.checkpoint ? .splitView : .badRotation
       case .unproven, .missing, .damaged, .locked, .full, .failed: throw error
       }
     self.init(kind, path, error.detail)

@@ -33,7 +33,8 @@ extension LogView {
     }
   }
 
-  /// The log's checkpoint, verified. Throws a `LogFinding` where it is not to be believed.
+  /// The log's checkpoint, verified. Throws a `LogFinding` where it is not to be believed, or smaller than the tree at
+  /// which the log's key was replaced.
   package static func readCheckpoint(
     of source: any LogSource, trusting trust: LogTrust
   ) async throws -> VerifiedCheckpoint {
@@ -42,7 +43,12 @@ extension LogView {
       guard let bytes = try await source.read(path, limit: SignedNote.maximumByteCount) else {
         throw LogFinding(.missing, path, "a log has a checkpoint")
       }
-      return try trust.verify(SignedNote(bytes))
+      let verified = try trust.verify(SignedNote(bytes))
+      if let head = trust.replacement(after: verified.checkpoint.size)?.head {
+        throw LogFinding(
+          .shrunk, path, "\(verified.checkpoint.size) entries, after a rotation of the key at \(head.size)")
+      }
+      return verified
     }
   }
 

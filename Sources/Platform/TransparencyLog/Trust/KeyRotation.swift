@@ -2,7 +2,8 @@
 ///
 /// The note's text is five lines: `key-rotation/v1`, the origin, size and root of the last tree that the old key signs, and
 /// the new key. No checkpoint can be taken for it, nor it for a checkpoint, because the second line of one is a number.
-/// Beyond that tree the old key's signatures count for nothing, so a thief of the old key cannot extend the log.
+/// For who knows the rotation, the old key's signatures count for nothing beyond that tree, and up to it only for trees
+/// that it continues. Who does not know it yet cannot tell a thief of the old key from the log: witnesses can.
 package struct KeyRotation: Sendable, Hashable {
   /// The last tree that the old key signs, and the first one that the new key may sign.
   package let head: TreeHead

@@ -53,10 +53,36 @@ package struct LogProof: Sendable, Hashable {
     return Array("\(Self.header)\n\(extra)index \(index)\n\(hashes)\n".utf8) + note.bytes
   }
 
+  /// What tells that a checkpoint by a key that was replaced since is not by a thief of that key.
+  package enum Evidence: Sendable {
+    /// The cosignatures that the policy asks for, one at least.
+    case cosignatures
+    /// A proof that the tree at which the key was replaced continues that of the checkpoint.
+    case consistency(ConsistencyProof)
+    /// Nothing: the caller knows of other means that the file was there before the key was replaced.
+    case none
+  }
+
   /// The checkpoint, by which the log that is trusted has the entry of the hash `leaf` at `index`. Throws what
-  /// `LogTrust.verify` throws, and `.unproven` where the entry does not stand there.
-  package func verify(_ leaf: MerkleHash, trusting trust: LogTrust) throws(LogError) -> VerifiedCheckpoint {
+  /// `LogTrust.verify` throws, and `.unproven` where the entry does not stand there, or a replaced key has signed and there
+  /// is not that evidence.
+  package func verify(
+    _ leaf: MerkleHash, trusting trust: LogTrust, ofReplacedKeys evidence: Evidence = .cosignatures
+  ) throws(LogError) -> VerifiedCheckpoint {
     let verified = try trust.verify(note)
+    if let head = trust.replacement(after: verified.checkpoint.size)?.head {
+      let isKnown =
+        switch evidence {
+        case .cosignatures: trust.policy.threshold > 0
+        case .consistency(let proof): proof.proves(head, continues: verified.checkpoint.head)
+        case .none: true
+        }
+      guard isKnown else {
+        throw LogError(
+          .unproven, "",
+          "the key that signed was replaced at \(head.size) entries, and nobody else vouches for the tree")
+      }
+    }
     guard inclusion.proves(leaf, at: index, in: verified.checkpoint.head) else {
       throw LogError(.unproven, "", "the proof does not lead from the entry to the checkpoint's root")
     }

@@ -36,13 +36,18 @@ package struct LogTrust: Sendable {
   }
 
   /// The checkpoint in a note, verified. Throws `.malformed`, `.wrongOrigin`, `.unsigned`, `.badSignature` or
-  /// `.notCosigned`.
+  /// `.notCosigned`, and `.conflict` for another tree than the one of that size at which a key was replaced.
+  ///
+  /// A tree that is smaller than that one can be of anybody who has the replaced key since (`replacement`).
   package func verify(_ note: SignedNote) throws(LogError) -> VerifiedCheckpoint {
     let checkpoint = try Checkpoint(note.text)
     guard checkpoint.isOf(origin) else {
       throw LogError(.wrongOrigin, "", "the checkpoint is not one of \(origin)")
     }
     let signers = try note.verified(by: keys(for: checkpoint.size))
+    guard history.rotations.allSatisfy({ $0.head.size != checkpoint.size || $0.head == checkpoint.head }) else {
+      throw LogError(.conflict, "", "another root than that of the same size at which a key of the log was replaced")
+    }
     let cosignatures = try verifyCosignatures(note)
     return VerifiedCheckpoint(checkpoint, note, by: signers[0].key, cosignatures)
   }
@@ -57,6 +62,10 @@ package struct LogTrust: Sendable {
     }
     return keys + [current]
   }
+
+  /// The first rotation at a larger tree: the key that signed a tree of `size` entries has been replaced since, and may
+  /// have been stolen. Nil where it has not.
+  func replacement(after size: UInt64) -> KeyRotation? { history.rotations.first { $0.head.size > size } }
 
   private func verifyCosignatures(_ note: SignedNote) throws(LogError) -> [VerifiedCheckpoint.Cosignature] {
     let known = note.signatures.filter { signature in policy.witnesses.contains { $0.isNamed(by: signature) } }
