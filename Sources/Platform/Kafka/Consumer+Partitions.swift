@@ -2,6 +2,12 @@ import CLibrdkafka
 import EventLoop
 
 extension Consumer {
+  /// Asks which partitions a topic has.
+  public func partitions(of topic: String, within limit: Duration) async throws(KafkaError) -> Set<TopicPartition> {
+    guard !isClosed else { throw .consumerClosed }
+    return try await client.partitions(of: topic, within: limit)
+  }
+
   /// Reads no further records of these partitions until `resume`. What was read and not yet asked for comes afterwards.
   ///
   /// Like `resume` and `assign` it waits for librdkafka's main thread, on the loop: for as long as that is busy.

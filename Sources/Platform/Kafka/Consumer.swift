@@ -69,13 +69,19 @@ public import EventLoop
   /// Returns none once the consumer is closed or the task is cancelled. Throws what librdkafka says of a partition that
   /// cannot be read; unless the error is fatal, the next call goes on.
   public func next(upTo limit: Int) async throws(KafkaError) -> [ConsumedRecord] {
+    try await next(upTo: limit, until: .distantFuture)
+  }
+
+  /// The same, for a caller that has something else to do at `time`: returns none then.
+  public func next(upTo limit: Int, until time: MonotonicTime) async throws(KafkaError) -> [ConsumedRecord] {
     precondition(membership == nil, "a member of a group is told of more than records")
     while !isClosed, !Task.isCancelled {
       isAwake = false
       let records = take(upTo: limit)
       if !records.isEmpty { return records }
       try throwFailure()
-      await somethingComes()
+      guard .now < time else { return [] }
+      await somethingComes(before: time)
     }
     return []
   }
@@ -159,9 +165,9 @@ public import EventLoop
   }
 
   /// Suspends until `wake` was called since `isAwake` was taken back: it may be called while this begins to wait.
-  private func somethingComes() async {
+  private func somethingComes(before time: MonotonicTime = .distantFuture) async {
     await withTaskCancellationHandler {
-      alarm.set(Loop.now + patience)
+      alarm.set(min(time, Loop.now + patience))
       await unsafe withUnsafeContinuation { continuation in
         if isAwake { return unsafe continuation.resume() }
         precondition(unsafe waiter == nil, "two tasks wait for one consumer")
