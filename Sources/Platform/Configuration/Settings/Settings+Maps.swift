@@ -7,6 +7,21 @@ extension Settings {
     _ path: String, _ type: SettingType<Key>, named name: String,
     _ body: (inout Settings, _ path: String, _ key: Key) -> Value
   ) -> [(key: Key, value: Value)] {
+    readEach(path, type, named: name, isRequired: true, body)
+  }
+
+  /// The same where there may be no key.
+  public mutating func readEachIfPresent<Key: Hashable, Value>(
+    _ path: String, _ type: SettingType<Key>, named name: String,
+    _ body: (inout Settings, _ path: String, _ key: Key) -> Value
+  ) -> [(key: Key, value: Value)] {
+    readEach(path, type, named: name, isRequired: false, body)
+  }
+
+  private mutating func readEach<Key: Hashable, Value>(
+    _ path: String, _ type: SettingType<Key>, named name: String, isRequired: Bool,
+    _ body: (inout Settings, _ path: String, _ key: Key) -> Value
+  ) -> [(key: Key, value: Value)] {
     if isDescribing {
       return [(type.standIn, body(&self, "\(path).{\(name)}", type.standIn))]
     }
@@ -22,7 +37,7 @@ extension Settings {
       }
     }
     // Text in the place of the whole group is told by the schema.
-    if keys.isEmpty, values.node(at: path)?.entries != nil || values.node(at: path) == nil {
+    if isRequired, keys.isEmpty, values.node(at: path)?.entries != nil || values.node(at: path) == nil {
       fault(.preset, path, "missing; expected settings for \(type.expectation)")
     }
     return result
