@@ -20,6 +20,8 @@ extension LogSource {
 package enum LogPath {
   /// The signed checkpoint.
   package static let checkpoint = "checkpoint"
+  /// The last checkpoint that all witnesses of the log have cosigned, where it has some.
+  package static let witnessed = "checkpoint.witnessed"
   /// The history of the log's keys, where there is one.
   package static let keys = "keys"
   /// The most bytes of a tile.

@@ -120,6 +120,14 @@ package final class LogWriter {
     try removePartials(from: old, to: flushed.size)
   }
 
+  /// Shows a checkpoint that all witnesses have cosigned to readers, beside the newest one, which may not have got so far.
+  package func publish(witnessed note: SignedNote) throws(LogError) {
+    guard try Checkpoint(note.text).size <= flushed.size else {
+      throw LogError(.conflict, LogPath.witnessed, "this is not a checkpoint of what was flushed")
+    }
+    try files.replace(LogPath.witnessed, with: note.bytes)
+  }
+
   /// Shows the history of the log's keys to readers. It has to stand there before a checkpoint that a new key has signed.
   package func publish(_ history: KeyHistory) throws(LogError) {
     try files.replace(LogPath.keys, with: history.bytes)
