@@ -89,7 +89,7 @@ extension StoreSettings {
     }
   }
 
-  private func masterKey() throws(AccountStoreError) -> MasterKey {
+  func masterKey() throws(AccountStoreError) -> MasterKey {
     do throws(KeyFileError) {
       let key = try MasterKey(file: masterKeyFile)
       guard let formerMasterKeyFile else { return key }

@@ -3,14 +3,19 @@ import Glibc
 import SQLite
 
 extension SQLiteStoreFile {
-  /// Opens the file at `path`, which must be there.
-  static func open(_ path: String) throws(AccountStoreError) -> Database {
+  /// Throws where there is no file at `path`.
+  static func expectFile(at path: String) throws(AccountStoreError) {
     guard unsafe access(path, F_OK) == 0 else {
       let cause = SystemError.current
       throw cause.code == ENOENT
         ? AccountStoreError(.notMigrated, "there is none at \(path); `siwa store migrate` makes it")
         : AccountStoreError(.unavailable, "\(path): \(cause)")
     }
+  }
+
+  /// Opens the file at `path`, which must be there.
+  static func open(_ path: String) throws(AccountStoreError) -> Database {
+    try expectFile(at: path)
     return try AccountStoreError.translating { () throws(SQLiteError) in
       let database = try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
       // 32 MiB, and twice that for the log. Accounts come in no order: a page in memory is not read again, and one that
