@@ -88,7 +88,7 @@ let package = Package(
       "Domain", "AccountServices",
       [
         "AccountEvents", "AccountStore", "AppleID", "Configuration", "Cryptography", "EventLoop", "HTTPClient",
-        "HTTPServer", "JSON", "Kafka", "PostgreSQL", "SQLite", "Telemetry",
+        "HTTPServer", "JSON", "Kafka", "PostgreSQL", "SQLite", "Telemetry", "TransparencyLog",
       ]),
     room(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
@@ -99,6 +99,7 @@ let package = Package(
     program("siwa-token-revoker", ["AccountServices"]),
     program("siwa-email-relay", ["AccountServices"]),
     program("siwa-data-eraser", ["AccountServices"]),
+    program("siwa-audit-log", ["AccountServices"]),
     program(
       "siwa",
       [
@@ -112,7 +113,7 @@ let package = Package(
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
         "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite",
-        "Telemetry", "TestSupport", "durable-writer", "killed-consumer", "newsletter",
+        "Telemetry", "TestSupport", "TransparencyLog", "durable-writer", "killed-consumer", "newsletter",
       ], beside: ["Golden", "Python"]),
     tests(
       "AccountStoreTests",
@@ -161,7 +162,8 @@ let package = Package(
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
         "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "SQLite", "Telemetry", "TestSupport",
-        "persistent-sender", "siwa", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
+        "persistent-sender", "siwa", "siwa-audit-log", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress",
+        "siwa-token-revoker",
       ], beside: ["Preloaded", "Python"]),
     .executableTarget(
       name: "persistent-sender", path: "Tests/PersistentSender",

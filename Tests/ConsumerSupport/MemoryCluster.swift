@@ -20,6 +20,9 @@ package final class MemoryCluster {
   /// Nothing stands there.
   package init() {}
 
+  /// Makes a partition without records, where it is not there.
+  package func make(_ partition: TopicPartition) { records[partition, default: []] += [] }
+
   /// Puts a record behind all others of the partition.
   @discardableResult
   package func append(_ record: KafkaRecord, to partition: Int32, timestamp: Int64? = nil) -> Int64 {

@@ -3,13 +3,16 @@ import Configuration
 import Cryptography
 import TestSupport
 import Testing
+import TransparencyLog
 
 /// What is said about the settings must be what the settings are.
 @Suite struct DocumentationTests {
   private let directory = TemporaryDirectory()
   private let schema = ConfigurationSchema.siwa
   /// What cannot be set beside what the example sets.
-  private static let alternatives = ["store.postgresql"]
+  private static let alternatives = [
+    "store.postgresql", "audit-log.signer", "audit-log.public-key", "audit-log.witnesses",
+  ]
 
   /// The report on deploy/siwa.yaml, changed, in a place where the files that it names exist.
   private func check(_ change: (Substring) -> String) throws -> ConfigurationReport {
@@ -20,6 +23,9 @@ import Testing
     _ = directory.write("newsletter-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     _ = directory.write("email-relay-token", "a-token-of-more-than-thirty-two-characters")
     _ = directory.write("master-key", String(repeating: "A", count: 43) + "\n")
+    for file in ["audit-key", "audit-key-before"] {
+      _ = directory.write(file, try NoteSigner.generate(name: "example.com/siwa-audit").text)
+    }
     _ = directory.write("master-key-before", "B" + String(repeating: "A", count: 42) + "\n")
     let lines = example.split(separator: "\n", omittingEmptySubsequences: false).map(change)
     let text = lines.joined(separator: "\n").split(separator: "tls/", omittingEmptySubsequences: false).joined()

@@ -112,8 +112,10 @@ import Testing
     let consumers = ["siwa-data-eraser", "siwa-email-relay", "siwa-token-revoker"]
     let isOfConsumersOnly = ["ENABLE_AUTO_COMMIT", "GROUP_ID", "AUTO_OFFSET_RESET", "MAX_POLL_INTERVAL_MS"]
       .contains(variable)
+    // It reads without a group, and produces nothing.
+    let auditLog = ["MAX_POLL_INTERVAL_MS", "PARTITIONER"].contains(variable) ? [] : ["siwa-audit-log"]
     let refusing = report.programs.filter { $0.faults.contains { $0.setting == setting } }.map(\.name)
-    #expect(refusing == (isOfConsumersOnly ? [] : ["siwa-ingress"]) + consumers, "\(report)")
+    #expect(refusing == (isOfConsumersOnly ? [] : ["siwa-ingress"]) + consumers + auditLog, "\(report)")
   }
 
   @Test func warnsOfAMechanismThatBrokersRefuse() throws {

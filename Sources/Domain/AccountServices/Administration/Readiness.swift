@@ -13,6 +13,8 @@ package final class Readiness {
     case group
     /// The account store can be read and written.
     case store
+    /// The audit log is written by this process, and checkpoints are signed.
+    case log
     /// The service takes requests: it has started, and does not end.
     case service
   }

@@ -8,5 +8,6 @@ extension ConfigurationSchema {
     .adding(DataEraserProgram.program, ConsumerConfiguration<DataEraserProgram>.self)
     .adding(EmailRelayProgram.program, ConsumerConfiguration<EmailRelayProgram>.self)
     .adding(TokenRevokerProgram.program, ConsumerConfiguration<TokenRevokerProgram>.self)
+    .adding(AuditLogCommand.program, AuditLogConfiguration.self)
     .adding("siwa store", StoreSettings.self)
 }

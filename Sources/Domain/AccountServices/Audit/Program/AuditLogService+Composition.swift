@@ -1,0 +1,53 @@
+import AccountEvents
+import AccountStore
+import Configuration
+import EventLoop
+import HTTPClient
+import Kafka
+package import Telemetry
+import TransparencyLog
+
+extension AuditLogService {
+  /// How long a question to Kafka about Apple's keys may take.
+  private static let keysLimit = Duration.seconds(30)
+
+  /// Builds the log from its configuration. Throws what is wrong with addresses or properties, and with the account store.
+  package convenience init(
+    _ configuration: AuditLogConfiguration, registry: MetricsRegistry, logger: Logger
+  ) async throws {
+    let kafka = try configuration.kafka.configuration(of: AuditLogCommand.program)
+    let store = configuration.store
+    let hashing = CurrentHashing(try await store.accountHashing())
+    let letters = LetterBox(kafka, .quarantine, within: Self.keysLimit, log: logger.forKafka)
+    let sources = Sources(
+      source: { () throws(KafkaError) in try Consumer(kafka, group: nil, log: logger.forKafka) },
+      signingKeys: { () throws(KafkaError) in Array(try await letters.signingKeys().values) },
+      translation: RecordTranslation(hash: { hashing.hash(of: $0) }, issuer: configuration.issuer))
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: AuditLogCommand.program, trustAnchors: .system, proxy: .none, connectTimeout: .seconds(5),
+        maximumConnections: 16, maximumRequests: 64))
+    try self.init(
+      configuration.audit, sources, signers: CheckpointSigners(configuration.audit), client: client,
+      registry: registry, logger: logger, now: { .now })
+    companion = {
+      await hashing.follow({ () throws(AccountStoreError) in try await store.accountHashing() }, logger)
+    }
+  }
+}
+
+extension CheckpointSigners {
+  /// The signers as the configuration has them.
+  package init(_ settings: AuditLogSettings) {
+    // Without the settings in it, which may be secrets of ours.
+    let environment = ConfigurationSources.processEnvironment.filter { !$0.key.hasPrefix("SIWA_") }
+    let first: any NoteSigning =
+      switch settings.signer {
+      case .key(let key): key
+      case .program(let command, let key):
+        SigningProgram(
+          command, environment: environment, key: key, within: AuditLogService.signingDeadline)
+      }
+    self.init([first] + (settings.formerKey.map { [$0] } ?? []))
+  }
+}

@@ -1,0 +1,191 @@
+package import AccountEvents
+package import EventLoop
+package import HTTPClient
+package import HTTPServer
+package import Kafka
+import SQLite
+package import Telemetry
+import TransparencyLog
+
+/// The audit log as a service: reads and appends while it has the log's lock, and serves what is published.
+@Loop
+package final class AuditLogService {
+  /// How long the log is left alone after it could not be gone on with, or while another process has it.
+  private static let pause = Duration.seconds(1)
+  /// How long a witness may take for an answer.
+  private static let witnessDeadline = Duration.seconds(10)
+  /// How long a program that signs may take.
+  package nonisolated static let signingDeadline = Duration.seconds(10)
+
+  /// What the log is made from.
+  package struct Sources {
+    /// What keeps them from being read.
+    package typealias Failure = KafkaError
+
+    /// Makes a reader of the audited topics; called again for each opening of the log.
+    let source: @Loop () throws(KafkaError) -> any AuditSource
+    /// Reads all keys on `Topic.signingKeys`.
+    let signingKeys: @Loop () async throws(KafkaError) -> [AppleSigningKey]
+    /// What makes entries of records.
+    let translation: RecordTranslation
+
+    /// Sources from their parts.
+    package init(
+      source: @escaping @Loop () throws(KafkaError) -> any AuditSource,
+      signingKeys: @escaping @Loop () async throws(KafkaError) -> [AppleSigningKey], translation: RecordTranslation
+    ) { (self.source, self.signingKeys, self.translation) = (source, signingKeys, translation) }
+  }
+
+  /// Where the log is served, with the real port.
+  package nonisolated let address: SocketAddress
+  /// Where operators ask, with the real port.
+  package nonisolated let administrationAddress: SocketAddress
+  /// Runs beside it, as long as it does.
+  package var companion: @Loop () async -> Void = {}
+
+  private let settings: AuditLogSettings
+  private let sources: Sources
+  private let signers: CheckpointSigners
+  private let client: HTTPClient
+  private let server: LogServer
+  private let administration: AdministrationServer
+  private let disk: LogDisk
+  private let journal = JournalThread()
+  private let readiness = Readiness([.kafka, .log, .service])
+  private let metrics: AuditMetrics
+  private let logger: Logger
+  private let now: @Sendable () -> Timestamp
+  private var work: Task<Void, Never>?
+  private var session: AuditSession?
+  /// Why there is no session; said once.
+  private var failure = "not opened yet"
+  private var isDraining = false
+
+  /// Binds both addresses. `client` asks witnesses.
+  package init(
+    _ settings: AuditLogSettings, _ sources: Sources, signers: CheckpointSigners, client: HTTPClient,
+    registry: MetricsRegistry, logger: Logger, now: @escaping @Sendable () -> Timestamp
+  ) throws(HTTPServerError) {
+    (self.settings, self.sources, self.signers, self.client) = (settings, sources, signers, client)
+    (self.logger, self.now) = (logger, now)
+    metrics = AuditMetrics(registry, witnesses: settings.witnesses.map(\.name))
+    disk = LogDisk(settings.directory, thread: BlockingThread(named: "audit-readers"))
+    server = try LogServer(
+      settings, LogEndpoint(disk, metrics: metrics, logger: logger), registry: registry, logger: logger)
+    administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
+    (address, administrationAddress) = (server.address, administration.address)
+  }
+
+  /// Serves until `drain` has ended.
+  package func run() async {
+    guard !isDraining else { return }  // told to end before it began
+    readiness[.service] = .ready
+    logger.info(
+      "the audit log begins",
+      ["listen.address": .describing(address), "listen.administration": .describing(administrationAddress)])
+    let work = Task(executorPreference: Loop.executor) { await self.write() }
+    self.work = work
+    await withDiscardingTaskGroup { group in
+      group.addTask(executorPreference: Loop.executor) { [self] in await readiness.watch(.log, logger) { self.logState }
+      }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await readiness.watch(.kafka, logger) { self.session?.kafkaState ?? .notReady(cause: "nothing is read") }
+      }
+      group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
+      group.addTask(executorPreference: Loop.executor) { [companion] in await companion() }
+      await server.run()
+      group.cancelAll()
+    }
+  }
+
+  /// Ends in good order, within `patience`: publishes what was read, and lets another process have the log.
+  package func drain(within patience: Duration) async {
+    let end = MonotonicTime.now + patience
+    isDraining = true
+    readiness.isFrozen = true
+    readiness[.service] = .notReady(cause: "draining")
+    logger.info("the audit log drains")
+    work?.cancel()
+    await work?.value
+    await server.drain(within: max(end - .now, .zero))
+    await administration.end()
+    logger.info("the audit log ended")
+  }
+
+  private var logState: Readiness.State {
+    guard let session else { return .notReady(cause: failure) }
+    return session.signingFailure.map { .notReady(cause: "checkpoints cannot be signed: \($0)") } ?? .ready
+  }
+
+  // MARK: Sessions
+
+  /// Opens the log again and again, until the task is cancelled.
+  private func write() async {
+    while !Task.isCancelled {
+      do {
+        try await openAndWrite()
+      } catch {
+        if !Task.isCancelled { note(error) }
+      }
+      session = nil
+      await journal.close()
+      do { try await Loop.sleep(for: Self.pause) } catch { return }
+    }
+  }
+
+  private func openAndWrite() async throws {
+    try await journal.open(in: settings.directory, origin: settings.origin)
+    try await IndexCatchUp(journal, reading: disk, logger: logger).run()
+    let keys = SigningKeyBook(clock: SystemAlarmClock(), logger: logger, reading: sources.signingKeys)
+    try await keys.read()
+    let positions = try await journal.run { $0.readingPositions }
+    let source = try sources.source()
+    do {
+      let reader = AuditReader(
+        source, from: positions, surveyingEvery: AuditReader.surveyPause, now: now, metrics: metrics, logger: logger)
+      let session = AuditSession(
+        journal, reader, keys: keys, translation: sources.translation, signers: signers,
+        witnesses: try await makeWitnesses(), every: settings.interval, metrics: metrics, logger: logger)
+      (self.session, failure) = (session, "")
+      let size = try await journal.run { $0.size }
+      logger.info("the audit log is open", ["log.size": .integer(size)])
+      try await session.run()
+    } catch {
+      await source.close()
+      throw error
+    }
+    await source.close()
+  }
+
+  private func makeWitnesses() async throws -> WitnessRounds {
+    let witnesses = settings.witnesses.map { witness in
+      (
+        name: witness.name, key: witness.key,
+        client: WitnessClient(
+          witness.url, key: witness.key, client: client, within: Self.witnessDeadline, source: disk)
+      )
+    }
+    let last = try await disk.read(LogPath.witnessed, limit: SignedNote.maximumByteCount)
+    let size = try last.map { try Checkpoint(SignedNote($0).text).size }
+    return WitnessRounds(witnesses, witnessedSize: size, metrics: metrics, logger: logger) { [journal] step in
+      if let newest = step.newest { _ = try await journal.run { try $0.publish(newest) } }
+      if let witnessed = step.witnessed { try await journal.run { try $0.publish(witnessed: witnessed) } }
+    }
+  }
+
+  /// Says why there is no session, where that is news, and what follows.
+  private func note(_ error: any Error) {
+    if let error = error as? SQLiteError, [.corrupt, .notADatabase, .unexpectedValue].contains(error.code) {
+      logger.error("the audit log's index is damaged: it is made anew", ["cause": .describing(error)])
+      AuditIndex.remove(in: settings.directory)
+    }
+    let words = "\(error)"
+    defer { failure = words }
+    guard failure != words else { return }
+    if (error as? LogError)?.code == .locked {
+      logger.info("another process writes the audit log: this one stands by")
+    } else {
+      logger.error("the audit log cannot go on: it is opened anew", ["cause": .string(words)])
+    }
+  }
+}

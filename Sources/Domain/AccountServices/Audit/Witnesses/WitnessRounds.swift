@@ -1,0 +1,106 @@
+package import EventLoop
+package import Telemetry
+package import TransparencyLog
+
+/// Has checkpoints cosigned by the log's witnesses, each at its own pace: one that is away, slow or lies keeps neither the
+/// log nor another one waiting.
+@Loop
+package final class WitnessRounds {
+  /// A witness and the way to it.
+  package typealias Witness = (name: String, key: VerifierKey, client: WitnessClient)
+
+  /// How long a witness is left alone after a failure, at first and at most.
+  package static let pace = RetryPace(first: .seconds(1), longest: .seconds(300))
+
+  private let witnesses: [Witness]
+  private let publish: @Loop (WitnessedCheckpoints.Step) async throws -> Void
+  private let metrics: AuditMetrics
+  private let logger: Logger
+  private var checkpoints: WitnessedCheckpoints
+  private var head: TreeHead?
+  private var waiters: [CheckedContinuation<Void, Never>] = []
+
+  /// Witnesses, and what is done with a checkpoint that gets a cosignature. `witnessedSize` is that of the last one that all
+  /// of them have cosigned.
+  package init(
+    _ witnesses: [Witness], witnessedSize: UInt64?, metrics: AuditMetrics, logger: Logger,
+    publish: @escaping @Loop (WitnessedCheckpoints.Step) async throws -> Void
+  ) {
+    (self.witnesses, self.publish, self.metrics, self.logger) = (witnesses, publish, metrics, logger)
+    checkpoints = WitnessedCheckpoints(witnesses.map(\.key), witnessedSize: witnessedSize)
+    if let witnessedSize { metrics.noteWitnessed(witnessedSize) }
+  }
+
+  /// A checkpoint was published.
+  package func announce(_ note: SignedNote, _ head: TreeHead) {
+    guard !witnesses.isEmpty, head.size > 0 else { return }
+    checkpoints.announce(note, of: head.size)
+    self.head = head
+    wake()
+  }
+
+  /// Asks the witnesses until the task is cancelled.
+  package func run() async {
+    await withTaskCancellationHandler {
+      await withDiscardingTaskGroup { group in
+        for witness in witnesses {
+          group.addTask(executorPreference: Loop.executor) { [self] in await ask(witness) }
+        }
+      }
+    } onCancel: {
+      Task { @Loop in wake() }
+    }
+  }
+
+  /// Has one witness cosign each time the newest checkpoint, when it is done with the one before.
+  private func ask(_ witness: Witness) async {
+    var cosigned: UInt64?
+    var (failures, lastFailure) = (0, "")
+    while let (head, note) = await newest(after: cosigned) {
+      do {
+        let answer = try await witness.client.cosign(note, head)
+        let step = try checkpoints.add(answer, of: head.size)
+        try await publish(step)
+        if step.witnessed != nil { metrics.noteWitnessed(head.size) }
+        if failures > 0 { logger.info("a witness cosigns again", ["witness": .string(witness.name)]) }
+        (cosigned, failures, lastFailure) = (head.size, 0, "")
+      } catch {
+        if Task.isCancelled { return }
+        failures += 1
+        metrics.countFailure(of: witness.name)
+        if lastFailure != "\(error)" { complain(of: witness, error) }
+        lastFailure = "\(error)"
+        do { try await Loop.sleep(for: Self.pace.pause(after: failures, random: .random(in: 0...1))) } catch { return }
+      }
+    }
+  }
+
+  /// Waits for a checkpoint of another size than the one that was cosigned last. Nil once the task is cancelled.
+  private func newest(after size: UInt64?) async -> (TreeHead, SignedNote)? {
+    while !Task.isCancelled {
+      if let head, let newest = checkpoints.newest, head.size == newest.size, head.size != size {
+        return (head, newest.note)
+      }
+      await withCheckedContinuation { continuation in
+        if Task.isCancelled { return continuation.resume() }
+        waiters.append(continuation)
+      }
+    }
+    return nil
+  }
+
+  private func wake() {
+    let woken = waiters
+    waiters = []
+    for waiter in woken { waiter.resume() }
+  }
+
+  private func complain(of witness: Witness, _ error: any Error) {
+    let metadata: LogMetadata = ["witness": .string(witness.name), "cause": .string("\(error)")]
+    if case WitnessClient.Failure.ahead = error {
+      logger.error("a witness has seen a log that this one does not continue", metadata)
+    } else {
+      logger.warning("a witness did not cosign", metadata)
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import AccountEvents
+package import EventLoop
+import Kafka
+package import Telemetry
+import TransparencyLog
+
+/// One opening of the log: from the lock until something fails or the service ends.
+///
+/// Whatever fails, the session ends, and the next one goes on from what is durable: a failure is the same as a kill.
+@Loop
+package final class AuditSession {
+  /// How many bytes of entries may wait in memory for the next checkpoint, whatever its interval.
+  private static let mostWaiting = 32 << 20
+  private static let pause = Duration.milliseconds(50)
+
+  private let journal: JournalThread
+  private let reader: AuditReader
+  private let keys: SigningKeyBook
+  private let translation: RecordTranslation
+  private let signers: CheckpointSigners
+  private let witnesses: WitnessRounds
+  private let interval: Duration
+  private let metrics: AuditMetrics
+  private let logger: Logger
+  private var health = GroupHealth()
+  private var waitingBytes = 0
+  private let pulse = Pulse()
+  /// Why the last checkpoint could not be signed; nil where it could.
+  package private(set) var signingFailure: String?
+
+  /// A session with a journal that is open and an index that has caught up.
+  package init(
+    _ journal: JournalThread, _ reader: AuditReader, keys: SigningKeyBook, translation: RecordTranslation,
+    signers: CheckpointSigners, witnesses: WitnessRounds, every interval: Duration, metrics: AuditMetrics,
+    logger: Logger
+  ) {
+    (self.journal, self.reader, self.keys, self.translation) = (journal, reader, keys, translation)
+    (self.signers, self.witnesses, self.interval) = (signers, witnesses, interval)
+    (self.metrics, self.logger) = (metrics, logger)
+  }
+
+  /// Reads, appends and publishes until the task is cancelled; then once more publishes what was read. Throws what makes it
+  /// impossible to go on.
+  package func run() async throws {
+    // A checkpoint may have been signed, and seen by a witness, that the last process could not publish any more.
+    try await checkpoint(isLast: false)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask(executorPreference: Loop.executor) { [self] in try await read() }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        while await pulse.next(within: interval) { try await checkpoint(isLast: false) }
+      }
+      group.addTask(executorPreference: Loop.executor) { [witnesses] in await witnesses.run() }
+      // The first failure ends the others. Without a witness, one of them has nothing to do.
+      for try await _ in group {}
+    }
+    try await checkpoint(isLast: true)
+  }
+
+  /// How it is with Kafka.
+  var kafkaState: Readiness.State {
+    reader.silence.map { .notReady(cause: $0.detail) } ?? health.state(isMember: true, at: .now)
+  }
+
+  // MARK: Reading
+
+  private func read() async throws {
+    while !Task.isCancelled {
+      while waitingBytes > Self.mostWaiting, !Task.isCancelled {
+        pulse.hurry()
+        await rest()
+      }
+      let batch: AuditReader.Batch
+      do throws(KafkaError) { batch = try await reader.next() } catch {
+        guard !error.isFatal else { throw error }
+        metrics.countReadError()
+        if health.failed(error.detail, at: .now) { logger.warning("reading from Kafka failed", error.metadata) }
+        await rest()
+        continue
+      }
+      health.succeeded()
+      if !batch.steps.isEmpty || !batch.positions.isEmpty { try await take(batch) }
+    }
+  }
+
+  /// Waits for a moment, or until the task is cancelled: then what was read is still to be published.
+  private func rest() async {
+    do { try await Loop.sleep(for: Self.pause) } catch { return }
+  }
+
+  /// Has a batch appended, and waits for keys of Apple's that it needs.
+  private func take(_ batch: AuditReader.Batch) async throws {
+    var (first, awaitsKeys) = (0, true)
+    while true {
+      let taken = try await journal.run { [translation, ring = keys.ring, first, awaitsKeys] journal in
+        try journal.take(batch, from: first, translation, keys: ring, awaitsKeys: awaitsKeys, at: .now)
+      }
+      metrics.count(taken)
+      waitingBytes = taken.waitingBytes
+      guard let stop = taken.stop else { break }
+      first = stop.step
+      awaitsKeys = await keys.renew(isKeyUnknown: stop.isKeyUnknown)
+    }
+    if awaitsKeys { keys.succeeded() }
+  }
+
+  // MARK: Checkpoints
+
+  /// Makes entries durable and publishes a checkpoint, where there is something that readers do not see.
+  private func checkpoint(isLast: Bool) async throws {
+    guard let checkpoint = try await journal.run({ try $0.flush(isLast: isLast) }) else { return }
+    waitingBytes = 0
+    let note: SignedNote
+    do {
+      note = try await signers.sign(checkpoint)
+      signingFailure = nil
+    } catch {
+      // The next one is of this size or larger.
+      metrics.countSigningFailure()
+      if signingFailure != "\(error)" {
+        logger.error("a checkpoint could not be signed: readers see the one before", ["cause": .string("\(error)")])
+      }
+      signingFailure = "\(error)"
+      return
+    }
+    guard try await journal.run({ try $0.publish(note) }) else { return }
+    metrics.notePublished(checkpoint.size, isAll: waitingBytes == 0)
+    witnesses.announce(note, checkpoint.head)
+  }
+}
+
+/// A beat that comes after some time, or at once where somebody is in a hurry.
+@Loop
+private final class Pulse {
+  private let deadline = Deadline()
+  private var waiter: CheckedContinuation<Void, Never>?
+  private var isHurried = false
+
+  isolated deinit { deadline.invalidate() }
+
+  /// Waits for the next beat. False where the task is cancelled.
+  func next(within pause: Duration) async -> Bool {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if isHurried || Task.isCancelled { return continuation.resume() }
+        waiter = continuation
+        deadline.onPass { [weak self] in self?.beat() }
+        deadline.set(.now + pause)
+      }
+    } onCancel: {
+      Task { @Loop in beat() }
+    }
+    isHurried = false
+    return !Task.isCancelled
+  }
+
+  func hurry() {
+    isHurried = true
+    beat()
+  }
+
+  private func beat() {
+    deadline.clear()
+    waiter?.resume()
+    waiter = nil
+  }
+}

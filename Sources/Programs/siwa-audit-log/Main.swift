@@ -1,0 +1,7 @@
+import AccountServices
+
+/// See `siwa-audit-log --help`.
+@main
+struct SiwaAuditLog {
+  static func main() { AuditLogCommand.main() }
+}

@@ -1,0 +1,113 @@
+import AccountServices
+package import EventLoop
+package import Kafka
+
+/// Reads a `MemoryCluster` without a group.
+@Loop
+package final class MemoryAuditSource: AuditSource {
+  private let cluster: MemoryCluster
+  private var positions: [TopicPartition: Int64] = [:]
+  private let deadline = Deadline()
+  private var waiter: CheckedContinuation<Void, Never>?
+  /// The most records that are handed over at once.
+  package var most = Int.max
+  /// Why the cluster does not say what partitions hold; nil where it does.
+  package var silence: KafkaError?
+  /// What is said once in place of the next records.
+  package var fault: KafkaError?
+  /// What is waited for before records are handed over.
+  package var gate: @Loop () async -> Void = {}
+  /// How often partitions were assigned.
+  package private(set) var assignments = 0
+  package private(set) var isClosed = false
+
+  package init(_ cluster: MemoryCluster) { self.cluster = cluster }
+
+  isolated deinit { deadline.invalidate() }
+
+  /// Where it is.
+  package func position(of partition: TopicPartition) -> Int64? { positions[partition] }
+
+  /// Brings records a second time.
+  package func bringAgain(_ partition: TopicPartition, from offset: Int64) { positions[partition] = offset }
+
+  package func partitions(of topic: String, within limit: Duration) async throws(KafkaError) -> Set<TopicPartition> {
+    if let silence { throw silence }
+    let found = Set(cluster.records.keys.filter { $0.topic == topic })
+    if found.isEmpty { throw KafkaError(.unknownTopic, detail: topic) }
+    return found
+  }
+
+  package func extents(
+    of partitions: [TopicPartition: Set<Int64>], within limit: Duration
+  ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
+    if let silence { throw silence }
+    return Dictionary(
+      uniqueKeysWithValues: partitions.map { ($0.key, cluster.extent(of: $0.key, newerThan: $0.value)) })
+  }
+
+  package func assign(_ partitions: [PartitionStart]) throws(KafkaError) {
+    assignments += 1
+    positions = [:]
+    for start in partitions {
+      let place = TopicPartition(start.topic, start.partition)
+      positions[place] =
+        switch start.place {
+        case .beginning: cluster.extent(of: place).first
+        case .end: cluster.extent(of: place).end
+        case .offset(let number): number
+        }
+    }
+  }
+
+  package func next(upTo limit: Int, until time: MonotonicTime) async throws(KafkaError) -> [ConsumedRecord] {
+    await gate()
+    while !isClosed, !Task.isCancelled {
+      if let fault {
+        self.fault = nil
+        throw fault
+      }
+      let records = take(min(limit, most))
+      if !records.isEmpty || time <= .now { return records }
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          if Task.isCancelled { return continuation.resume() }
+          waiter = continuation
+          deadline.onPass { [weak self] in self?.wake() }
+          deadline.set(time)
+        }
+      } onCancel: {
+        Task { @Loop in wake() }
+      }
+    }
+    return []
+  }
+
+  /// There may be new records.
+  package func wake() {
+    waiter?.resume()
+    waiter = nil
+  }
+
+  private func take(_ limit: Int) -> [ConsumedRecord] {
+    var taken: [ConsumedRecord] = []
+    for (partition, position) in positions.sorted(by: { $0.key < $1.key }) {
+      let extent = cluster.extent(of: partition)
+      // As librdkafka: what lies outside begins at the first record there is.
+      let place = (extent.first...extent.end).contains(position) ? position : extent.first
+      let some = (cluster.records[partition] ?? []).drop { $0.position.offset < place }.prefix(limit - taken.count)
+      positions[partition] = some.last.map { $0.position.offset + 1 } ?? place
+      taken += some
+    }
+    return taken
+  }
+
+  package func knownEnd(of partition: TopicPartition) -> Int64? {
+    cluster.records[partition] == nil ? nil : cluster.extent(of: partition).end
+  }
+
+  package func close() async {
+    isClosed = true
+    wake()
+  }
+}
