@@ -24,6 +24,13 @@ struct Implementation: Sendable, CustomTestStringConvertible {
       try await rig.open()
     } breakKeys: {
       try rig.execute("UPDATE account SET data_key = randomblob(60)")
+    } changeHashKeys: { change in
+      let statement: StaticString =
+        switch change {
+        case .completed: "UPDATE hash_key SET is_complete = 1"
+        case .withoutSecond: "DELETE FROM hash_key WHERE number = 2"
+        }
+      try rig.execute(statement)
     } rotate: { page in
       let rotation = try SQLiteHashRotation(try SQLiteStoreFile(rig.path, rig.key), page: page)
       return SteppedRotation {
@@ -43,6 +50,13 @@ struct Implementation: Sendable, CustomTestStringConvertible {
       try await rig.open()
     } breakKeys: {
       try await rig.run("UPDATE siwa.account SET data_key = sha512(data_key)")
+    } changeHashKeys: { change in
+      let statement =
+        switch change {
+        case .completed: "UPDATE siwa.hash_key SET is_complete = true"
+        case .withoutSecond: "DELETE FROM siwa.hash_key WHERE number = 2"
+        }
+      try await rig.run(statement)
     } rotate: { page in
       let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 1, statementTimeout: .seconds(60))
       let keys = try await database.read { connection in try await connection.openKeys(with: rig.key) }
@@ -70,14 +84,28 @@ final class PreparedStore {
   /// Makes the data keys of all accounts ones that do not open.
   let breakKeys: @Loop () async throws -> Void
 
+  /// What becomes of the hashing keys under the programs' feet.
+  enum HashKeyChange {
+    /// A rotation counts as complete that is not.
+    case completed
+    /// The database is one from before the second key.
+    case withoutSecond
+  }
+
+  let changeHashKeys: @Loop (HashKeyChange) async throws -> Void
+
   /// Prepares to replace the hashing key, with so many accounts or rows in a step.
   let rotate: @Loop (Int64) async throws -> SteppedRotation
 
   init(
     _ administration: any AccountStoreAdministration, open: @escaping @Loop () async throws -> any AccountStore,
     breakKeys: @escaping @Loop () async throws -> Void,
+    changeHashKeys: @escaping @Loop (HashKeyChange) async throws -> Void,
     rotate: @escaping @Loop (Int64) async throws -> SteppedRotation
-  ) { (self.administration, self.open, self.breakKeys, self.rotate) = (administration, open, breakKeys, rotate) }
+  ) {
+    (self.administration, self.open, self.breakKeys, self.rotate) = (administration, open, breakKeys, rotate)
+    self.changeHashKeys = changeHashKeys
+  }
 
   /// Runs `body` with a store of its own.
   static func with<Value>(

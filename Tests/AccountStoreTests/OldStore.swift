@@ -14,7 +14,7 @@ struct OldStore {
   static let event = Sample.event("old", at: 1, partition: 3, offset: 41)
 
   init(_ master: MasterKey) throws {
-    let wrapped = try StoreKeys.wrap(Sample.hashKey, number: 1, for: master)
+    let wrapped = try StoreKeys.wrap(Sample.hashKey, number: 1, nil, for: master)
     hashKey = wrapped.key
     let keys = try StoreKeys(StoreKeys.Wrapped(keys: [wrapped]), with: master)
     let hash = keys.hash(of: Sample.account())

@@ -18,7 +18,7 @@ import Testing
       PostgreSQLMigrations.steps.map { SHA256.digest(of: Array($0.description.utf8)).description } == [
         "2e654933f2f40a2fc985f306c7fcbb129b4faee9adf029b4bfb25dcda95889ce",
         "c29b905c5e66769e260e14e0a234cd55578ccb716e16454df7cbc4eae9fedf11",
-        "0ba3e6eb10a26639e62604e324c27f1935267cec4e418aa446838b39623ce995",
+        "76a3e8c48348fff490705377eb735ad57e54fb833249de1ba3ca424f17abd4d3",
       ])
   }
 

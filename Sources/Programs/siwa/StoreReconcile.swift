@@ -20,8 +20,9 @@ struct StoreReconcile: Command {
     other steps. Where no outcome is of this store, because the store or the topic is another one, nothing is changed, and
     that is said.
 
-    Where the hashing key was rotated since the backup was made, run siwa store rotate-hash-key with that key's file first:
-    outcomes under a key that the store does not have are passed over, and counted.
+    Where the hashing key was rotated since the backup was made, run siwa store rotate-hash-key with that key's file first,
+    with those of several in the order of that time: outcomes under a key that the store does not have, or not behind the
+    same keys, are passed over, and counted.
 
     Exit codes: 0 done, 1 none of the outcomes is of this store, or some were passed over or cannot be read, 2 the command line, the
     configuration or the store has to change first, 3 the cluster or the store cannot be reached at the moment.
@@ -100,9 +101,11 @@ struct StoreReconcile: Command {
   private func tellOfUnknownKeys(_ reconciliation: Reconciliation) {
     for (key, count) in reconciliation.unknownKeys.sorted(by: { $0.key.description < $1.key.description }) {
       Terminal.complain(
-        "siwa: \(count) outcomes were passed over: their accounts are hashed with hashing key \(key), which this store does "
-          + "not have. It is from before that key's time: run `siwa store rotate-hash-key` with the key's file, then this "
-          + "again. Without that file the events themselves, as far back as their topic keeps them, are what is left")
+        "siwa: \(count) outcomes were passed over: they name account_key \(key), and this store does not have that hashing "
+          + "key, or not behind the same keys. Run `siwa store rotate-hash-key` with the file of each key that the store had "
+          + "up to then, in their order, then this again. If this store has rotated to another key meanwhile, restore the "
+          + "backup anew first: it cannot come to those hashes any more. Without the files the events themselves, as far "
+          + "back as their topic keeps them, are what is left")
     }
   }
 }

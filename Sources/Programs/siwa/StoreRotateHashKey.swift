@@ -16,8 +16,12 @@ struct StoreRotateHashKey: Command {
          left. Broken off, it goes on where it was. Programs run on and find out by themselves.
       4. Make a backup. One from before opens as ever, but does not know the new key: after its restore run this command
          again with the same FILE, and then siwa store reconcile. Destroy FILE when no such backup is left.
+    Where there was more than one rotation since such a backup, each is repeated with its file, in the order of that time,
+    and no other comes between: a hash is made with all keys up to its own. A store that has rotated otherwise never comes
+    to those hashes: restore the backup anew.
     The new hash is made from the old one, so the store keeps all its hashing keys. Outcomes on Kafka, audit logs and logs
-    from before keep the old hashes; from then on outcomes name the new key (account_key), and are keyed by the new hash:
+    from before keep the old hashes; from then on outcomes name the new key and those before it together (account_key), as
+    this command says at its end, and are keyed by the new hash:
     an account's outcomes from before and after may be in different partitions.
 
     Exit codes: 0 all of the store bears hashes under the new key; 1 it does not, which is said; 2 the command line, the
@@ -53,6 +57,7 @@ struct StoreRotateHashKey: Command {
       let rotation = try await store.rotateHashKey(to: key, progress: StoreAccess.progress())
       Terminal.say(
         "\(store.place): all accounts are hashed with hashing key \(rotation.key); \(rotation.rows) rows moved")
+      if let name = rotation.name { Terminal.say("Outcomes name it, and the keys before it, as account_key \(name).") }
       if rotation.rows > 0 {
         Terminal.say("Make a backup now, and keep the key's file for as long as there are older ones.")
       }

@@ -74,11 +74,15 @@ package struct KeyRotation: Sendable, Equatable {
 package struct HashRotation: Sendable, Equatable {
   /// The key that all accounts are hashed with by now.
   package let key: HashKeyID
+  /// What outcomes name it; nil for a store's first.
+  package let name: HashKeyID?
   /// How many rows bore a former hash when it began or went on; none where all was done before.
   package let rows: Int
 
   /// A rotation that has come to its end.
-  init(key: HashKeyID, rows: Int = 0) { (self.key, self.rows) = (key, rows) }
+  init(to hashing: HashChain, rows: Int = 0) {
+    (key, name, self.rows) = (hashing.newestID, hashing.newest, rows)
+  }
 
   /// How many accounts or rows are moved in one transaction: others wait for it.
   static let page: Int64 = 500

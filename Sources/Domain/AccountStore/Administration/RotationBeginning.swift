@@ -8,6 +8,12 @@ enum RotationBeginning {
   case begins(StoreKeys.WrappedHashKey)
 }
 
+extension AccountStoreError {
+  /// The rotation was brought to its end by somebody else, and the next one has begun.
+  static let nextRotation = AccountStoreError(
+    .failed, "its hashing key was replaced once more meanwhile: that rotation is another one")
+}
+
 extension StoreKeys {
   /// How a rotation to that key begins, or why it cannot; nil goes on with the one that is under way.
   func beginning(of key: HashKey?) throws(AccountStoreError) -> RotationBeginning {
@@ -28,6 +34,7 @@ extension StoreKeys {
     guard !master.isSame(as: key) else {
       throw AccountStoreError(.failed, "the file of the new hashing key holds a master key: make one of its own")
     }
-    return .begins(try Self.wrap(key.bytes, number: hashing.generation + 1, for: master))
+    return .begins(
+      try Self.wrap(key.bytes, number: hashing.generation + 1, hashing.name(ofNext: key), for: master))
   }
 }

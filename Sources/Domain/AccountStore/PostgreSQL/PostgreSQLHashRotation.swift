@@ -25,6 +25,9 @@ final class PostgreSQLHashRotation {
   private let keyed: PostgreSQLKeyedDatabase
   private let page: Int64
   private var stage = Stage.accounts(after: [])
+  /// What hashes name the key that rows are moved to. Somebody else may bring the same rotation to its end, and begin the
+  /// next.
+  private var begun: HashKeyID?
 
   /// A rotation with so many accounts or rows in a transaction.
   init(_ keyed: PostgreSQLKeyedDatabase, page: Int64 = HashRotation.page) { (self.keyed, self.page) = (keyed, page) }
@@ -35,7 +38,7 @@ final class PostgreSQLHashRotation {
   func run(
     to key: HashKey?, _ progress: (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> HashRotation {
-    guard try await begin(to: key) else { return HashRotation(key: hashing.newestID) }
+    guard try await begin(to: key) else { return HashRotation(to: hashing) }
     let total = try await countOfRemaining()
     progress(StoreProgress(.moving, done: 0, total: total))
     var moved = 0
@@ -44,25 +47,31 @@ final class PostgreSQLHashRotation {
       progress(StoreProgress(.moving, done: min(moved, total), total: total))
     }
     try await complete()
-    return HashRotation(key: hashing.newestID, rows: total)
+    return HashRotation(to: hashing, rows: total)
   }
 
   /// Adds the key, or finds the rotation that is under way; false where the key is in use and nothing is left to move.
   func begin(to key: HashKey?) async throws(AccountStoreError) -> Bool {
     let master = keyed.current.value.master
-    let isToBeMoved = try await keyed.database.write { connection in
+    let (name, isToBeMoved) = try await keyed.database.write { connection -> (HashKeyID?, Bool) in
       // Until those are done that write with the keys before, which takes them moments; who comes later waits.
       try await connection.execute("LOCK siwa.hash_key IN EXCLUSIVE MODE")
-      switch try await connection.readKeys(with: master).beginning(of: key) {
-      case .done: return false
-      case .underWay: return true
+      let keys = try await connection.readKeys(with: master)
+      switch try keys.beginning(of: key) {
+      case .done: return (keys.hashing.newest, false)
+      case .underWay: return (keys.hashing.newest, true)
       case .begins(let wrapped):
         try await connection.add(wrapped, isComplete: false)
-        return true
+        return (wrapped.name, true)
       }
     }
+    begun = name
     try await keyed.refresh()
-    return isToBeMoved
+    if isToBeMoved { return true }
+    guard try await countOfRemaining() > 0 else { return false }
+    // Rows that were left behind, as `verify` names them.
+    try await mark(isComplete: false)
+    return true
   }
 
   /// Moves a page, and returns how many accounts or rows that were; nil where nothing is left.
@@ -112,21 +121,32 @@ final class PostgreSQLHashRotation {
 
   /// Notes that nothing is left.
   func complete() async throws(AccountStoreError) {
-    // Whatever is written since the rotation has begun has the newest hash.
+    // Counting reads all of the tables, and holds nobody up. For as long as no other key is added it remains true: whatever
+    // is written since the rotation has begun has the newest hash.
     let left = try await countOfRemaining()
     guard left == 0 else { throw AccountStoreError(.failed, "\(left) rows bear a former hash still: run it again") }
-    let generation = keyed.current.value.generation
+    try await mark(isComplete: true)
+  }
+
+  private func mark(isComplete: Bool) async throws(AccountStoreError) {
+    let (master, begun) = (keyed.current.value.master, begun)
     _ = try await keyed.database.write { connection in
       try await connection.execute("LOCK siwa.hash_key IN EXCLUSIVE MODE")
-      return try await connection.execute("UPDATE siwa.hash_key SET is_complete = true WHERE number = $1", generation)
+      let keys = try await connection.readKeys(with: master)
+      guard keys.hashing.newest == begun else { throw AccountStoreError.nextRotation }
+      return try await connection.execute(
+        "UPDATE siwa.hash_key SET is_complete = $1 WHERE number = $2", isComplete, keys.generation)
     }
     try await keyed.refresh()
   }
 
   /// How many rows bear a former hash; what belongs to an account counts as one.
   func countOfRemaining() async throws(AccountStoreError) -> Int {
-    let generation = keyed.current.value.generation
-    return try await keyed.database.read { connection in try await connection.count(before: generation) }
+    let begun = begun
+    return try await keyed.read(of: []) { connection, keys in
+      guard keys.hashing.newest == begun else { throw AccountStoreError.nextRotation }
+      return try await connection.count(before: keys.generation)
+    }
   }
 
   // MARK: Pages
@@ -185,8 +205,8 @@ extension Connection {
   /// Adds a hashing key.
   func add(_ key: StoreKeys.WrappedHashKey, isComplete: Bool) async throws {
     try await execute(
-      "INSERT INTO siwa.hash_key (number, master_key_id, key, is_complete) VALUES ($1, $2, $3, $4)", Int64(key.number),
-      key.masterKeyID, key.key, isComplete)
+      "INSERT INTO siwa.hash_key (number, name, master_key_id, key, is_complete) VALUES ($1, $2, $3, $4, $5)",
+      Int64(key.number), key.name?.description, key.masterKeyID, key.key, isComplete)
   }
 
   /// How many rows note fewer hashing keys than so many.

@@ -83,7 +83,10 @@ extension AccountStoreError {
 }
 
 extension Batch {
-  private static let state: StaticString = "SELECT max(number), bool_and(is_complete) FROM siwa.hash_key"
+  private static let state: StaticString = """
+    SELECT max(number), bool_and(is_complete), (SELECT name FROM siwa.hash_key ORDER BY number DESC LIMIT 1)
+    FROM siwa.hash_key
+    """
 
   /// A batch that looks rows up by their keys, and locks the hashing keys until the transaction ends: those that it finds
   /// in its last execution hold until then. Who replaces them waits for that lock; nobody else does.
@@ -127,7 +130,9 @@ extension Connection {
     var state: HashingState?
     let counts = try await run(batch) { execution, row throws(PostgreSQLError) in
       guard execution == asking else { return try body(execution, row) }
-      state = HashingState(generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Bool?.self) == false)
+      state = HashingState(
+        generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Bool?.self) == false,
+        newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) })
     }
     guard state == keys.state else { throw AccountStoreError.staleKeys }
     return counts

@@ -170,6 +170,7 @@ enum PostgreSQLMigrations {
     ALTER TABLE siwa.hash_key DROP CONSTRAINT store_key_number_check;
     ALTER TABLE siwa.hash_key RENAME COLUMN hash_key TO key;
     ALTER TABLE siwa.hash_key ADD CHECK (number > 0);
+    ALTER TABLE siwa.hash_key ADD COLUMN name text CHECK ((name IS NULL) = (number = 1));
     ALTER TABLE siwa.hash_key ADD COLUMN is_complete boolean NOT NULL DEFAULT true;
     ALTER TABLE siwa.hash_key ALTER COLUMN is_complete DROP DEFAULT;
 

@@ -85,12 +85,13 @@ extension Connection {
   func readWrappedKeys() async throws -> StoreKeys.Wrapped {
     var wrapped = StoreKeys.Wrapped()
     try await forEach(
-      "SELECT number, master_key_id, key, is_complete FROM siwa.hash_key ORDER BY number",
+      "SELECT number, master_key_id, key, is_complete, name FROM siwa.hash_key ORDER BY number",
       limit: PostgreSQLStoreDatabase.limit
     ) { row throws(PostgreSQLError) in
       wrapped.keys.append(
         StoreKeys.WrappedHashKey(
-          number: try row.count(0) ?? 0, masterKeyID: try row.value(1), key: try row.value(2)))
+          number: try row.count(0) ?? 0, name: try row.value(4, as: String?.self).flatMap { HashKeyID($0) },
+          masterKeyID: try row.value(1), key: try row.value(2)))
       wrapped.isComplete = try row.value(3)
     }
     return wrapped

@@ -26,6 +26,9 @@ final class SQLiteHashRotation {
   private let remaining: Statement
   private var accounts: [AccountPages] = []
   private var rows: [RowPages] = []
+  /// What hashes name the key that rows are moved to. Somebody else may bring the same rotation to its end, and begin the
+  /// next.
+  private var begun: HashKeyID?
 
   /// A rotation with so many accounts or rows in a transaction.
   init(_ file: SQLiteStoreFile, page: Int64 = HashRotation.page) throws(AccountStoreError) {
@@ -49,7 +52,7 @@ final class SQLiteHashRotation {
   func run(
     to key: HashKey?, _ progress: (StoreProgress) -> Void
   ) throws(AccountStoreError) -> HashRotation {
-    guard try begin(to: key) else { return HashRotation(key: file.keys.hashing.newestID) }
+    guard try begin(to: key) else { return HashRotation(to: file.keys.hashing) }
     let total = try countOfRemaining()
     progress(StoreProgress(.moving, done: 0, total: total))
     var moved = 0
@@ -58,19 +61,26 @@ final class SQLiteHashRotation {
       progress(StoreProgress(.moving, done: min(moved, total), total: total))
     }
     try complete()
-    return HashRotation(key: file.keys.hashing.newestID, rows: total)
+    return HashRotation(to: file.keys.hashing, rows: total)
   }
 
   /// Adds the key, or finds the rotation that is under way; false where the key is in use and nothing is left to move.
   func begin(to key: HashKey?) throws(AccountStoreError) -> Bool {
-    let isToBeMoved = try file.write { () throws(AccountStoreError) in
+    var isToBeMoved = try file.write { () throws(AccountStoreError) in
+      begun = file.keys.hashing.newest
       switch try file.keys.beginning(of: key) {
       case .done: return false
       case .underWay: return true
       case .begins(let wrapped):
         try SQLiteStoreFile.add(wrapped, isComplete: false, to: file.database)
+        begun = wrapped.name
         return true
       }
+    }
+    if !isToBeMoved, try countOfRemaining() > 0 {
+      // Rows that were left behind, as `verify` names them.
+      try mark(isComplete: false)
+      isToBeMoved = true
     }
     if isToBeMoved { try prepare() }
     return isToBeMoved
@@ -83,7 +93,7 @@ final class SQLiteHashRotation {
       if let last = found.last {
         accounts[0].last = last.from.bytes
         return try letOthersIn { () throws(AccountStoreError) in
-          try file.write { () throws(AccountStoreError) in try file.move(found) }
+          try write { () throws(AccountStoreError) in try file.move(found) }
         }
       }
       accounts.removeFirst()
@@ -93,9 +103,11 @@ final class SQLiteHashRotation {
       if let last = found.last {
         rows[0].last = last.row
         return try letOthersIn { () throws(AccountStoreError) in
-          try file.writeRows { () throws(SQLiteError) in
-            for (row, move) in found {
-              try pages.writing.run(row, move.from.bytes, move.to.bytes, file.keys.generation)
+          try write { () throws(AccountStoreError) in
+            try AccountStoreError.translating { () throws(SQLiteError) in
+              for (row, move) in found {
+                try pages.writing.run(row, move.from.bytes, move.to.bytes, file.keys.generation)
+              }
             }
             return found.count
           }
@@ -108,19 +120,21 @@ final class SQLiteHashRotation {
 
   /// Notes that nothing is left. What was moved stands in the log of the file until that is begun anew.
   func complete() throws(AccountStoreError) {
-    // Whatever is written since the rotation has begun has the newest hash.
+    // Counting reads all of the tables, and holds nobody up. For as long as no other key is added it remains true: whatever
+    // is written since the rotation has begun has the newest hash.
     let left = try countOfRemaining()
     guard left == 0 else { throw AccountStoreError(.failed, "\(left) rows bear a former hash still: run it again") }
-    try file.writeRows { () throws(SQLiteError) in
-      try file.database.prepare("UPDATE hash_key SET is_complete = 1 WHERE number = ?").run(file.keys.generation)
-    }
+    try mark(isComplete: true)
     file.rememberErased()
     file.forgetErased(holdingOff: nil)
   }
 
   /// How many rows bear a former hash.
   func countOfRemaining() throws(AccountStoreError) -> Int {
-    try file.snapshot { () throws(AccountStoreError) in try countOfRemainingNow() }
+    try file.snapshot { () throws(AccountStoreError) in
+      try expectBegun()
+      return try countOfRemainingNow()
+    }
   }
 
   /// The same, in a transaction of the caller's.
@@ -128,6 +142,29 @@ final class SQLiteHashRotation {
     try AccountStoreError.translating { () throws(SQLiteError) in
       try remaining.first(file.keys.generation) { row throws(SQLiteError) in try row.count(0) ?? 0 } ?? 0
     }
+  }
+
+  // MARK: The rotation that was begun
+
+  private func mark(isComplete: Bool) throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try file.database.prepare("UPDATE hash_key SET is_complete = ? WHERE number = ?").run(
+          isComplete ? 1 as Int64 : 0, file.keys.generation)
+      }
+    }
+  }
+
+  /// Runs `body` in a transaction in which the key that rows are moved to is the newest still.
+  private func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
+    try file.write { () throws(AccountStoreError) in
+      try expectBegun()
+      return try body()
+    }
+  }
+
+  private func expectBegun() throws(AccountStoreError) {
+    guard file.keys.hashing.newest == begun else { throw .nextRotation }
   }
 
   // MARK: Pages

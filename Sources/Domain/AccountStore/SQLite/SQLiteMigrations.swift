@@ -192,6 +192,7 @@ enum SQLiteMigrations {
 
     CREATE TABLE hash_key (
       number INTEGER PRIMARY KEY CHECK (number > 0),
+      name TEXT CHECK ((name IS NULL) = (number = 1)),
       master_key_id TEXT NOT NULL,
       key BLOB NOT NULL,
       is_complete INTEGER NOT NULL CHECK (is_complete IN (0, 1))

@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import Glibc
 import SQLite
@@ -74,8 +75,11 @@ extension SQLiteStoreFile {
     _ key: StoreKeys.WrappedHashKey, isComplete: Bool, to database: Database
   ) throws(AccountStoreError) {
     try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.prepare("INSERT INTO hash_key (number, master_key_id, key, is_complete) VALUES (?, ?, ?, ?)").run(
-        Int64(key.number), key.masterKeyID, key.key, isComplete ? 1 as Int64 : 0)
+      try database.prepare(
+        "INSERT INTO hash_key (number, name, master_key_id, key, is_complete) VALUES (?, ?, ?, ?, ?)"
+      )
+      .run(
+        Int64(key.number), key.name?.description, key.masterKeyID, key.key, isComplete ? 1 as Int64 : 0)
     }
   }
 

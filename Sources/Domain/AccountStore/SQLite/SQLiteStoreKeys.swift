@@ -1,3 +1,4 @@
+import AccountEvents
 import SQLite
 
 /// The keys that hold in a database, for one connection to it. Another process may replace the hashing key at any time; so
@@ -14,7 +15,10 @@ final class SQLiteStoreKeys {
   init(_ database: Database, _ master: MasterKey, _ current: CurrentKeys? = nil) throws(AccountStoreError) {
     self.database = database
     state = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.prepare("SELECT max(number), min(is_complete) FROM hash_key")
+      try database.prepare(
+        """
+        SELECT max(number), min(is_complete), (SELECT name FROM hash_key ORDER BY number DESC LIMIT 1) FROM hash_key
+        """)
     }
     value = try Self.read(from: database, master)
     self.current = current ?? CurrentKeys(value)
@@ -25,7 +29,8 @@ final class SQLiteStoreKeys {
     let found = try AccountStoreError.translating { () throws(SQLiteError) in
       try state.first { row throws(SQLiteError) in
         HashingState(
-          generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Int64?.self) == 0)
+          generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Int64?.self) == 0,
+          newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) })
       }
     }
     if found == value.state { return false }
@@ -43,11 +48,13 @@ final class SQLiteStoreKeys {
   static func readWrapped(from database: Database) throws(AccountStoreError) -> StoreKeys.Wrapped {
     try AccountStoreError.translating { () throws(SQLiteError) in
       var wrapped = StoreKeys.Wrapped()
-      try database.prepare("SELECT number, master_key_id, key, is_complete FROM hash_key ORDER BY number").forEach {
+      try database.prepare("SELECT number, master_key_id, key, is_complete, name FROM hash_key ORDER BY number").forEach
+      {
         row throws(SQLiteError) in
         wrapped.keys.append(
           StoreKeys.WrappedHashKey(
-            number: try row.count(0) ?? 0, masterKeyID: try row.value(1), key: try row.value(2)))
+            number: try row.count(0) ?? 0, name: try row.value(4, as: String?.self).flatMap { HashKeyID($0) },
+            masterKeyID: try row.value(1), key: try row.value(2)))
         wrapped.isComplete = try row.value(3, as: Int64.self) == 1
       }
       return wrapped

@@ -5,11 +5,17 @@ import Cryptography
 /// one the hash before it: a row moves to a new key by its hash alone, though the name is gone.
 struct HashChain: Sendable {
   private let keys: [HashKey]
+  /// What hashes name the keys. A hash is made with all keys up to its own: the name stands for all of them, in their
+  /// order, so that nobody takes a hash of another chain for one of this.
+  private let names: [HashKeyID]
 
   /// A chain of these keys, at least one.
   init(_ keys: [HashKey]) {
     precondition(!keys.isEmpty, "accounts are hashed with a key")
     self.keys = keys
+    names = keys.dropFirst().reduce(into: [keys[0].id]) { names, key in
+      names.append(Self.name(of: key, behind: names[names.count - 1]))
+    }
   }
 
   /// How many keys there are: rows note it with the hash that they bear.
@@ -18,11 +24,18 @@ struct HashChain: Sendable {
   /// The newest key, as hashes name it.
   var newest: HashKeyID? { name(keys.count - 1) }
 
-  /// The newest key's id, also where hashes do not name it.
+  /// The newest key's own id.
   var newestID: HashKeyID { keys[keys.count - 1].id }
 
   /// Whether the key is one of them.
   func contains(_ key: HashKey) -> Bool { keys.contains { $0.id == key.id } }
+
+  /// What hashes name the key, once it is the newest.
+  func name(ofNext key: HashKey) -> HashKeyID { Self.name(of: key, behind: names[names.count - 1]) }
+
+  private static func name(of key: HashKey, behind former: HashKeyID) -> HashKeyID {
+    HashKeyID(digestOf: Array("siwa hash chain id".utf8) + former.description.utf8 + key.bytes)
+  }
 
   // MARK: Hashes
 
@@ -79,7 +92,7 @@ struct HashChain: Sendable {
   }
 
   /// The first is not named: outcomes from before any rotation name none.
-  private func name(_ index: Int) -> HashKeyID? { index == 0 ? nil : keys[index].id }
+  private func name(_ index: Int) -> HashKeyID? { index == 0 ? nil : names[index] }
 }
 
 extension HashChain: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
@@ -103,4 +116,6 @@ struct HashingState: Sendable, Equatable {
   let generation: Int
   /// Whether rows may still bear hashes of the key before the newest: a rotation is under way.
   let isMoving: Bool
+  /// What hashes name the newest key. After a failover or a restore there may be as many keys, but others.
+  let newest: HashKeyID?
 }

@@ -7,13 +7,15 @@ struct StoreKeys: Sendable {
   struct WrappedHashKey: Sendable {
     /// Its place in the chain, from 1 on.
     let number: Int
+    /// What hashes name it; nil for the first one.
+    let name: HashKeyID?
     let masterKeyID: String
     let key: [UInt8]
 
     /// The same key, wrapped with `master`.
     func rewrapped(with master: MasterKey) throws(AccountStoreError) -> WrappedHashKey {
       WrappedHashKey(
-        number: number, masterKeyID: master.id,
+        number: number, name: name, masterKeyID: master.id,
         key: try master.rewrap(key, at: .hashKey(number), ofKey: masterKeyID))
     }
   }
@@ -32,14 +34,15 @@ struct StoreKeys: Sendable {
 
   /// A hashing key for a new store, wrapped.
   static func make(for master: MasterKey) throws(AccountStoreError) -> WrappedHashKey {
-    try wrap(newKey(), number: 1, for: master)
+    try wrap(newKey(), number: 1, nil, for: master)
   }
 
   /// A hashing key, wrapped for its place in the chain.
   static func wrap(
-    _ key: [UInt8], number: Int, for master: MasterKey
+    _ key: [UInt8], number: Int, _ name: HashKeyID?, for master: MasterKey
   ) throws(AccountStoreError) -> WrappedHashKey {
-    WrappedHashKey(number: number, masterKeyID: master.id, key: try master.wrap(key, for: .hashKey(number)))
+    WrappedHashKey(
+      number: number, name: name, masterKeyID: master.id, key: try master.wrap(key, for: .hashKey(number)))
   }
 
   /// Unwraps the keys of a store.
@@ -54,7 +57,11 @@ struct StoreKeys: Sendable {
     }
     guard !keys.isEmpty else { throw AccountStoreError(.damaged, "it has no keys") }
     (self.master, hashing) = (master, HashChain(keys))
-    state = HashingState(generation: keys.count, isMoving: !wrapped.isComplete && keys.count > 1)
+    guard wrapped.keys.last?.name == hashing.newest else {
+      throw AccountStoreError(.damaged, "the hashing keys are not those that were written")
+    }
+    state = HashingState(
+      generation: keys.count, isMoving: !wrapped.isComplete && keys.count > 1, newest: hashing.newest)
   }
 
   /// The hash that stands for the account.
