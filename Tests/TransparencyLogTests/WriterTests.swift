@@ -195,6 +195,39 @@ import Testing
     #expect(try open().size == 4)
   }
 
+  @Test func theLockIsTheDirectorysOwn() throws {
+    let writer = try open()
+    for name in try FileManager.default.contentsOfDirectory(atPath: path) where name == ".lock" { unlink(name) }
+    expect(.locked) { _ = try open() }
+    // What it writes goes where its lock is.
+    try FileManager.default.moveItem(atPath: path, toPath: files.path + "/moved")
+    try append(0..<3, to: writer)
+    let head = try writer.flush().head
+    #expect(try open().size == 0, "another directory is another log")
+    expect(.locked) { _ = try LogWriter(opening: files.path + "/moved", origin: Self.origin) }
+    #expect(writer.flushed.head == head)
+  }
+
+  @Test func noWriterGoesOnWhereAnotherOneHasWritten() throws {
+    let writer = try open()
+    try append(0..<3, to: writer)
+    let mine = try writer.flush()
+    try append(3..<5, to: writer)
+    let other = Checkpoint(origin: Self.origin, head: TreeHead(size: 4, root: .leaf([1])))
+    _ = files.write("log/.about-to-sign", other.text)
+    expect(.conflict) { _ = try writer.flush() }
+    unlink(".about-to-sign")
+    expect(.conflict) { _ = try writer.flush() }
+    #expect(writer.flushed == mine)
+    _ = files.write("log/.about-to-sign", mine.text)
+    #expect(try writer.flush().size == 5)
+  }
+
+  @Test(arguments: [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546] as [UInt32])
+  func fileSystemsOfOtherMachinesAreRefused(type: UInt32) {
+    #expect(LogFiles.isRemote(type) && !LogFiles.isRemote(0xef53) && !LogFiles.isRemote(0x5846_5342))
+  }
+
   @Test func aLogIsOfOneName() async throws {
     try await publish(open())
     expect(.wrongOrigin) { _ = try LogWriter(opening: path, origin: "example.com/other") }

@@ -29,6 +29,15 @@ static inline int clinux_accept(int fd, struct sockaddr_storage *address) {
 extern int syncfs(int fd);
 static inline int clinux_sync_file_system(int fd) { return syncfs(fd); }
 
+// Glibc's overlay has the header of fstatfs(2) not. The kind of a file system: NFS_SUPER_MAGIC and the like.
+#include <sys/vfs.h>
+static inline int clinux_file_system_kind(int fd, uint32_t *kind) {
+  struct statfs status;
+  if (fstatfs(fd, &status) != 0) return -1;
+  *kind = (uint32_t)status.f_type;
+  return 0;
+}
+
 #include <linux/filter.h>
 
 // Lets the socket, and those that it accepts, see no SYN any more: a peer sends it again after a second. A filter sees

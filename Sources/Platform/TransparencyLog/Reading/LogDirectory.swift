@@ -8,9 +8,14 @@ import Glibc
 package struct LogDirectory: LogSource {
   /// The directory.
   package let path: String
+  /// The directory, where it is open: names are looked up there rather than by the path.
+  private let descriptor: CInt?
 
   /// The log in the directory at `path`.
-  package init(_ path: String) { self.path = path }
+  package init(_ path: String) { (self.path, descriptor) = (path, nil) }
+
+  /// The log in a directory that is open for as long as it is read from.
+  init(_ path: String, open descriptor: CInt) { (self.path, self.descriptor) = (path, descriptor) }
 
   /// The bytes of a resource; nil where it is not there.
   package func read(_ path: String, limit: Int) async throws(LogError) -> [UInt8]? {
@@ -20,7 +25,11 @@ package struct LogDirectory: LogSource {
   /// The same without `async`.
   package func contents(of path: String, limit: Int) throws(LogError) -> [UInt8]? {
     // Non-blocking: opening a pipe of that name would wait for its writer.
-    let descriptor = unsafe open("\(self.path)/\(path)", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
+    let descriptor =
+      if let folder = self.descriptor { unsafe openat(folder, path, flags) } else {
+        unsafe open("\(self.path)/\(path)", flags)
+      }
     guard descriptor >= 0 else {
       if [ENOENT, ENOTDIR].contains(errno) { return nil }
       throw .system(path)

@@ -2,12 +2,13 @@ import CLinux
 import Glibc
 
 /// The files of a log as its only writer has them: the directory is locked for as long as the value lives.
+///
+/// All names are looked up in the directory that is locked, whatever becomes of its path.
 struct LogFiles: ~Copyable {
-  /// The directory, to read from.
+  /// The directory, to read from by its path.
   let directory: LogDirectory
-  /// Held under flock(2). No program that is started inherits it (O_CLOEXEC), so it is free as soon as the process ends.
-  private let lock: CInt
-  /// The directory itself, open for as long as its names have to be made durable: no step behind a renaming opens anything.
+  /// The directory itself, under flock(2). No program that is started inherits it (O_CLOEXEC), so it is free as soon as the
+  /// process ends. It stays open so that no step behind a renaming opens anything.
   private let folder: CInt
 
   /// Makes the directory where it is missing, and takes it. Throws `.locked` where another process has it.
@@ -18,35 +19,52 @@ struct LogFiles: ~Copyable {
     } else if errno != EEXIST {
       throw .system(path)
     }
-    var status = stat()
-    guard unsafe stat(path, &status) == 0 else { throw .system(path) }
-    guard status.st_mode & S_IFMT == S_IFDIR, status.st_mode & 0o022 == 0, [0, geteuid()].contains(status.st_uid)
-    else { throw LogError(.failed, path, "no directory, or one that another user can write to") }
-    let lock = unsafe open("\(path)/.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard lock >= 0 else { throw .system("\(path)/.lock") }
-    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-      let error = errno == EWOULDBLOCK ? LogError(.locked, path, "another process writes this log") : .system(path)
-      close(lock)
-      throw error
-    }
     let folder = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-    guard folder >= 0 else {
-      let error = LogError.system(path)
-      close(lock)
+    guard folder >= 0 else { throw .system(path) }
+    do throws(LogError) {
+      try Self.lock(folder, path)
+    } catch {
+      close(folder)
       throw error
     }
-    (self.lock, self.folder) = (lock, folder)
+    self.folder = folder
   }
 
-  deinit {
-    close(folder)
-    close(lock)
+  deinit { close(folder) }
+
+  private static func lock(_ folder: CInt, _ path: String) throws(LogError) {
+    var (status, kind) = (stat(), UInt32(0))
+    guard unsafe fstat(folder, &status) == 0, unsafe clinux_file_system_kind(folder, &kind) == 0 else {
+      throw .system(path)
+    }
+    guard status.st_mode & 0o022 == 0, [0, geteuid()].contains(status.st_uid) else {
+      throw LogError(.failed, path, "a directory that another user can write to")
+    }
+    guard !isRemote(kind) else {
+      throw LogError(.failed, path, "a network or FUSE file system, whose locks do not keep other machines away")
+    }
+    guard flock(folder, LOCK_EX | LOCK_NB) == 0 else {
+      throw errno == EWOULDBLOCK ? LogError(.locked, path, "another process writes this log") : .system(path)
+    }
   }
+
+  /// Whether a kind of file system (statfs(2)) is one of NFS, SMB, CIFS, SMB2 and FUSE.
+  static func isRemote(_ type: UInt32) -> Bool {
+    [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546].contains(type)
+  }
+
+  /// The bytes of one of the writer's own files or of the log's; nil where it is not there.
+  func contents(of path: String, limit: Int) throws(LogError) -> [UInt8]? {
+    try locked.contents(of: path, limit: limit)
+  }
+
+  /// The directory that is locked, to read from while the value lives.
+  var locked: LogDirectory { LogDirectory(directory.path, open: folder) }
 
   /// Whether there are tiles or entries of a log.
   func hasTiles() throws(LogError) -> Bool {
     var status = stat()
-    if unsafe stat("\(directory.path)/tile", &status) == 0 { return true }
+    if unsafe fstatat(folder, "tile", &status, 0) == 0 { return true }
     guard errno == ENOENT else { throw .system("tile") }
     return false
   }
@@ -60,7 +78,7 @@ struct LogFiles: ~Copyable {
 
   /// Makes all that was written durable, and the directories that it lies in: one call for any number of files.
   func sync() throws(LogError) {
-    guard Self.uninterrupted({ clinux_sync_file_system(lock) }) == 0 else { throw .system("") }
+    guard Self.uninterrupted({ clinux_sync_file_system(folder) }) == 0 else { throw .system("") }
   }
 
   /// Makes durable what a writer before has left: all files, and the names in the directory.
@@ -77,17 +95,22 @@ struct LogFiles: ~Copyable {
     defer { close(descriptor) }
     try Self.write(bytes, to: descriptor, path)
     try Self.sync(descriptor, path)
-    guard unsafe rename("\(directory.path)/\(draft)", "\(directory.path)/\(path)") == 0 else { throw .system(path) }
+    guard unsafe renameat(folder, draft, folder, path) == 0 else { throw .system(path) }
     try Self.sync(folder, path)
   }
 
   /// Removes the partial files that stood in for a file, where there are any.
   func removePartials(of path: TilePath) throws(LogError) {
-    let folder = "\(directory.path)/\(path.partials)"
-    guard let listing = unsafe opendir(folder) else {
+    let partials = unsafe openat(folder, path.partials, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    guard partials >= 0 else {
       if errno == ENOENT { return }
       throw .system(path.partials)
     }
+    guard let listing = unsafe fdopendir(partials) else {
+      close(partials)
+      throw .system(path.partials)
+    }
+    defer { unsafe closedir(listing) }
     var names: [String] = []
     while let entry = unsafe readdir(listing) {
       names.append(
@@ -95,25 +118,24 @@ struct LogFiles: ~Copyable {
           unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
         })
     }
-    unsafe closedir(listing)
     for name in names where name != "." && name != ".." {
-      guard unsafe unlink("\(folder)/\(name)") == 0 else { throw .system(path.partials) }
+      guard unsafe unlinkat(partials, name, 0) == 0 else { throw .system(path.partials) }
     }
-    guard unsafe rmdir(folder) == 0 else { throw .system(path.partials) }
+    guard unsafe unlinkat(folder, path.partials, AT_REMOVEDIR) == 0 else { throw .system(path.partials) }
   }
 
   /// Opens a file for writing, with the directories on the way to it.
   private func create(_ path: String) throws(LogError) -> CInt {
-    let file = "\(directory.path)/\(path)"
     let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
-    var descriptor = unsafe open(file, flags, 0o644)
+    var descriptor = unsafe openat(folder, path, flags, 0o644)
     if descriptor < 0, errno == ENOENT {
-      var folder = directory.path
-      for part in path.split(separator: "/").dropLast() {
-        folder += "/\(part)"
-        guard unsafe mkdir(folder, 0o755) == 0 || errno == EEXIST else { throw .system(path) }
+      let parts = path.split(separator: "/")
+      for count in 1..<max(parts.count, 1) {
+        guard unsafe mkdirat(folder, parts.prefix(count).joined(separator: "/"), 0o755) == 0 || errno == EEXIST else {
+          throw .system(path)
+        }
       }
-      descriptor = unsafe open(file, flags, 0o644)
+      descriptor = unsafe openat(folder, path, flags, 0o644)
     }
     guard descriptor >= 0 else { throw .system(path) }
     return descriptor

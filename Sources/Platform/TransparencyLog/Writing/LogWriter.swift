@@ -36,6 +36,8 @@ package final class LogWriter {
   private let files: LogFiles
   private var log: GrowingLog
   private var publishedSize: UInt64
+  /// What the announcement may be: what was written last, and what was there before if that may have failed.
+  private var announcements: [[UInt8]]
 
   /// Opens the log of that name in a directory, or begins it where there is none.
   ///
@@ -53,19 +55,20 @@ package final class LogWriter {
     // A writer that was killed may have left names that are not durable. A checkpoint that the next power failure takes
     // back must not be one that was signed.
     try files.syncAll()
-    let note = try Self.readNote(in: files.directory)
+    let directory = files.locked
+    let note = try Self.readNote(in: directory)
     let published = try Self.reading(LogPath.checkpoint) { () throws(LogError) in
       try note.map { note throws(LogError) in try Checkpoint(note.text) }
     }
-    let announced = try Self.readAnnouncement(in: files.directory)
+    let announced = try Self.readAnnouncement(in: directory)
     let base = try LogRecovery.base(
       of: origin, published: published, announced: announced, hasTiles: try files.hasTiles(), opening)
     if let base {
       flushed = base
-      log = try LogRecovery.restore(base.head, from: files.directory)
+      log = try LogRecovery.restore(base.head, from: directory)
       for older in [published, announced] {
         guard let older, older.size < base.size else { continue }
-        try LogRecovery.check(base.head, continues: older, in: files.directory)
+        try LogRecovery.check(base.head, continues: older, in: directory)
       }
       if announced != base { try files.replace(Self.announcementPath, with: base.text) }
     } else {
@@ -73,6 +76,7 @@ package final class LogWriter {
       // From here on, tiles without a checkpoint are those of one that was lost.
       try files.replace(Self.announcementPath, with: flushed.text)
     }
+    announcements = [flushed.text]
     self.files = files
     (self.published, publishedSize) = (note, published?.size ?? 0)
     // A writer that was killed behind a publication has not removed what it made superfluous.
@@ -90,7 +94,8 @@ package final class LogWriter {
 
   /// Makes all entries and tiles durable, and returns the checkpoint that may now be signed.
   ///
-  /// Where it throws (`.full`, `.failed`), nothing is lost: the entries are still in memory, and the next call tries again.
+  /// Where it throws (`.full`, `.failed`), nothing is lost: the entries are still in memory, and the next call tries again. Throws
+  /// `.conflict` where another program has written to the directory: nothing can be signed then by this writer.
   package func flush() throws(LogError) -> Checkpoint {
     let next = Checkpoint(origin: origin, head: log.edge.head)
     guard next.size > flushed.size else { return flushed }
@@ -99,9 +104,19 @@ package final class LogWriter {
     // Whatever fails behind this, the announcement may stand there already: no file that it needs is written again.
     log.settle()
     // A witness may see the checkpoint as soon as it is signed: from here on no other one of this size may be made.
-    try files.replace(Self.announcementPath, with: next.text)
+    try announce(next)
     flushed = next
     return next
+  }
+
+  /// Replaces the announcement, which has to be this writer's own: another one's would be contradicted.
+  private func announce(_ next: Checkpoint) throws(LogError) {
+    let path = Self.announcementPath
+    guard let bytes = try files.contents(of: path, limit: SignedNote.maximumByteCount), announcements.contains(bytes)
+    else { throw LogError(.conflict, path, "another program has changed the file, or removed it") }
+    announcements = [bytes, next.text]
+    try files.replace(path, with: next.text)
+    announcements = [next.text]
   }
 
   /// Shows a signed checkpoint to readers: the last one that was flushed, or once more the one that they see, with other
