@@ -66,6 +66,30 @@ enum LogRecovery {
     return GrowingLog(edge, bundle: bundle.bytes)
   }
 
+  /// Compares the files that became full since a tree of `older` entries with what stands above them, and always the last
+  /// one of each kind. With the edge, which `restore` compares, that is all that was written since.
+  static func checkFullFiles(of head: TreeHead, since older: UInt64, in directory: LogDirectory) throws(LogError) {
+    let width = UInt64(TilePath.fullWidth)
+    for level in TilePath.levels {
+      let kind = TilePath.Kind.hashes(level: level)
+      let end = TilePath.count(kind, in: head.size) / width
+      for index in min(TilePath.count(kind, in: older) / width, max(end, 1) - 1)..<end {
+        let tile = TilePath(kind, index)
+        let hashes = try hashes(of: tile, in: directory)
+        let above = TilePath(.hashes(level: level + 1), holding: index, in: head.size)
+        guard try self.hashes(of: above, in: directory)[Int(index % width)] == .root(over: hashes) else {
+          throw LogError(.damaged, tile.text, "the hashes are not those of the tile above")
+        }
+        guard level == 0 else { continue }
+        let path = TilePath(.entries, index)
+        let bundle = EntryBundle(try directory.file(path, limit: EntryBundle.maximumByteCount))
+        guard bundle.isWellFormed, bundle.hashes == hashes else {
+          throw LogError(.damaged, path.text, "the entries are not those of the hashes in their tile")
+        }
+      }
+    }
+  }
+
   /// Throws unless the log in the directory, whose tree is `head`, begins with an older tree.
   static func check(_ head: TreeHead, continues older: Checkpoint, in directory: LogDirectory) throws(LogError) {
     let plan = ProofPlan(size: head.size, ranges: [0..<older.size])

@@ -66,6 +66,7 @@ package final class LogWriter {
     if let base {
       flushed = base
       log = try LogRecovery.restore(base.head, from: directory)
+      try LogRecovery.checkFullFiles(of: base.head, since: published?.size ?? 0, in: directory)
       for older in [published, announced] {
         guard let older, older.size < base.size else { continue }
         try LogRecovery.check(base.head, continues: older, in: directory)
