@@ -172,6 +172,20 @@ import Testing
     #expect(try writer.flush() == checkpoint)
   }
 
+  @Test func whatIsNotFlushedHasALimit() async throws {
+    let writer = try open()
+    writer.maximumByteCount = 1 << 20
+    let entry = [UInt8](repeating: 7, count: 4000)
+    for _ in 0..<258 { _ = try writer.append(entry) }
+    expect(.full) { for _ in 0..<10 { _ = try writer.append(entry) } }
+    let size = writer.size
+    expect(.full) { _ = try writer.append(entry) }
+    #expect(try writer.size == size && writer.flush().size == size)
+    for index in 0..<200 { #expect(try writer.append(entry) == size + UInt64(index)) }
+    try await publish(writer)
+    #expect(try await verify().count == Int(size) + 200)
+  }
+
   @Test func entriesHaveAtMost65535Bytes() async throws {
     let writer = try open()
     let largest = [UInt8](repeating: 7, count: 65_535)

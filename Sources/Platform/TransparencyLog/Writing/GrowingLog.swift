@@ -11,6 +11,9 @@ struct GrowingLog: Sendable, Equatable {
   private var bundle: [UInt8] = []
   /// The files that became full since everything was last durable.
   private var full: [File] = []
+  /// The number of bytes of them, and of the bundle that is not full yet.
+  var byteCount: Int { fullByteCount + bundle.count }
+  private var fullByteCount = 0
   /// The size at which everything was last durable.
   private var durableSize: UInt64 = 0
 
@@ -28,10 +31,15 @@ struct GrowingLog: Sendable, Equatable {
       if tile.path.kind == .hashes(level: 0) {
         var bytes: [UInt8] = []
         swap(&bytes, &bundle)
-        full.append(File(path: TilePath(.entries, tile.path.index), bytes: bytes))
+        append(File(path: TilePath(.entries, tile.path.index), bytes: bytes))
       }
-      full.append(File(path: tile.path, bytes: tile.hashes.tile))
+      append(File(path: tile.path, bytes: tile.hashes.tile))
     }
+  }
+
+  private mutating func append(_ file: File) {
+    full.append(file)
+    fullByteCount += file.bytes.count
   }
 
   /// The files that have to be written before there can be a checkpoint of this size.
@@ -51,6 +59,7 @@ struct GrowingLog: Sendable, Equatable {
   /// Records that all files are durable.
   mutating func settle() {
     full = []
+    fullByteCount = 0
     durableSize = edge.size
   }
 }

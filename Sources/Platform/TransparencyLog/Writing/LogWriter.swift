@@ -84,10 +84,20 @@ package final class LogWriter {
     try removePartials(from: publishedSize - min(publishedSize, Self.reviewedSize), to: publishedSize)
   }
 
-  /// Appends an entry in memory, and returns its index. Throws `.tooLarge` for one of more than 65,535 bytes.
+  /// The number of bytes in memory from which on no entry is taken: what is appended while no flush succeeds ends there.
+  var maximumByteCount = 256 << 20
+
+  /// Appends an entry in memory, and returns its index, which counts only once `flush` has returned: a writer that is killed
+  /// before gives it to another entry.
+  ///
+  /// Throws `.tooLarge` for one of more than 65,535 bytes, and `.full` where too much is not flushed yet: nothing is
+  /// appended then.
   package func append(_ entry: [UInt8]) throws(LogError) -> UInt64 {
     guard entry.count <= EntryBundle.maximumEntrySize else {
       throw LogError(.tooLarge, "", "an entry of more than \(EntryBundle.maximumEntrySize) bytes")
+    }
+    guard log.byteCount + entry.count <= maximumByteCount else {
+      throw LogError(.full, "", "more than \(maximumByteCount) bytes are not flushed yet")
     }
     log.append(entry)
     return log.edge.size - 1
