@@ -391,6 +391,18 @@ import Testing
     #expect(contents.filter { $0.contains("000.p") } == ["tile/1/000.p/2"])
   }
 
+  @Test func aPartialFileThatCannotBeRemovedStopsNobody() async throws {
+    let writer = try open()
+    try append(0..<200, to: writer)
+    try await publish(writer)
+    // No file, and not even an empty directory.
+    #expect(unsafe mkdir("\(path)/tile/0/000.p/9", 0o755) == 0)
+    _ = files.write("log/tile/0/000.p/9/file", "")
+    try append(200..<300, to: writer)
+    try await publish(writer)
+    #expect(try await verify() == sampleEntries(300))
+  }
+
   @Test func theHistoryOfKeysIsShownBesideTheCheckpoint() async throws {
     let next = try NoteSigner.generate(name: Self.origin).signer
     let writer = try open()

@@ -69,11 +69,22 @@ struct LogFiles: ~Copyable {
     return false
   }
 
-  /// Writes a file that no checkpoint needs yet. It is durable after the next `sync`.
+  /// Writes a file that no checkpoint needs yet, under its name as a whole or not at all. It is durable after the next
+  /// `sync`.
   func write(_ bytes: [UInt8], to path: String) throws(LogError) {
-    let descriptor = try create(path)
+    let draft = ".tile.new"
+    let descriptor = try create(draft)
     defer { close(descriptor) }
     try Self.write(bytes, to: descriptor, path)
+    if unsafe renameat(folder, draft, folder, path) == 0 { return }
+    guard errno == ENOENT else { throw .system(path) }
+    let parts = path.split(separator: "/")
+    for count in 1..<max(parts.count, 1) {
+      guard unsafe mkdirat(folder, parts.prefix(count).joined(separator: "/"), 0o755) == 0 || errno == EEXIST else {
+        throw .system(path)
+      }
+    }
+    guard unsafe renameat(folder, draft, folder, path) == 0 else { throw .system(path) }
   }
 
   /// Makes all that was written durable, and the directories that it lies in: one call for any number of files.
@@ -99,45 +110,29 @@ struct LogFiles: ~Copyable {
     try Self.sync(folder, path)
   }
 
-  /// Removes the partial files that stood in for a file, where there are any.
-  func removePartials(of path: TilePath) throws(LogError) {
+  /// Removes the partial files that stood in for a file, where there are any. They harm nobody, so one that cannot be
+  /// removed stays: what has been published has been published.
+  func removePartials(of path: TilePath) {
     let partials = unsafe openat(folder, path.partials, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-    guard partials >= 0 else {
-      if errno == ENOENT { return }
-      throw .system(path.partials)
-    }
+    guard partials >= 0 else { return }
     guard let listing = unsafe fdopendir(partials) else {
       close(partials)
-      throw .system(path.partials)
+      return
     }
     defer { unsafe closedir(listing) }
-    var names: [String] = []
     while let entry = unsafe readdir(listing) {
-      names.append(
-        unsafe withUnsafeBytes(of: entry.pointee.d_name) {
-          unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-        })
+      let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != "." && name != ".." { unsafe unlinkat(partials, name, 0) }
     }
-    for name in names where name != "." && name != ".." {
-      guard unsafe unlinkat(partials, name, 0) == 0 else { throw .system(path.partials) }
-    }
-    guard unsafe unlinkat(folder, path.partials, AT_REMOVEDIR) == 0 else { throw .system(path.partials) }
+    unsafe unlinkat(folder, path.partials, AT_REMOVEDIR)
   }
 
-  /// Opens a file for writing, with the directories on the way to it.
-  private func create(_ path: String) throws(LogError) -> CInt {
-    let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
-    var descriptor = unsafe openat(folder, path, flags, 0o644)
-    if descriptor < 0, errno == ENOENT {
-      let parts = path.split(separator: "/")
-      for count in 1..<max(parts.count, 1) {
-        guard unsafe mkdirat(folder, parts.prefix(count).joined(separator: "/"), 0o755) == 0 || errno == EEXIST else {
-          throw .system(path)
-        }
-      }
-      descriptor = unsafe openat(folder, path, flags, 0o644)
-    }
-    guard descriptor >= 0 else { throw .system(path) }
+  /// Opens a draft for writing.
+  private func create(_ draft: String) throws(LogError) -> CInt {
+    let descriptor = unsafe openat(folder, draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    guard descriptor >= 0 else { throw .system(draft) }
     return descriptor
   }
 

@@ -81,7 +81,7 @@ package final class LogWriter {
     self.files = files
     (self.published, publishedSize) = (note, published?.size ?? 0)
     // A writer that was killed behind a publication has not removed what it made superfluous.
-    try removePartials(from: publishedSize - min(publishedSize, Self.reviewedSize), to: publishedSize)
+    removePartials(from: publishedSize - min(publishedSize, Self.reviewedSize), to: publishedSize)
   }
 
   /// The number of bytes in memory from which on no entry is taken: what is appended while no flush succeeds ends there.
@@ -143,7 +143,7 @@ package final class LogWriter {
     guard note.text == flushed.text else { return }
     let old = publishedSize
     publishedSize = flushed.size
-    try removePartials(from: old, to: flushed.size)
+    removePartials(from: old, to: flushed.size)
   }
 
   /// Shows a checkpoint that all witnesses have cosigned to readers, beside the newest one, which may not have got so far.
@@ -160,11 +160,11 @@ package final class LogWriter {
   }
 
   /// Removes the partial files of what became full between two sizes that readers have seen.
-  private func removePartials(from old: UInt64, to new: UInt64) throws(LogError) {
+  private func removePartials(from old: UInt64, to new: UInt64) {
     let width = UInt64(TilePath.fullWidth)
     for kind in TilePath.kinds {
       for index in TilePath.count(kind, in: old) / width..<TilePath.count(kind, in: new) / width {
-        try files.removePartials(of: TilePath(kind, index))
+        files.removePartials(of: TilePath(kind, index))
       }
     }
   }
