@@ -69,6 +69,23 @@ import Testing
     #expect(throws: CryptographyError.self) { try Ed25519PublicKey(bytes: bytes) }
   }
 
+  /// The points whose order divides eight, and the encodings of them that are not canonical.
+  @Test(arguments: [
+    "00", "01", "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a", "ec", "ed", "ee",
+  ])
+  func pointsOfSmallOrderAreNoKeys(start: String) throws {
+    let known = bytes(start)
+    let isLarge = known.count == 1 && known[0] > 1
+    var point = known + [UInt8](repeating: isLarge ? 0xff : 0, count: 32 - known.count)
+    if isLarge { point[31] = 0x7f }
+    for sign in [0, 0x80] as [UInt8] {
+      #expect(throws: CryptographyError.self) { try Ed25519PublicKey(bytes: point.dropLast() + [point[31] | sign]) }
+    }
+    point[1] ^= 1
+    #expect(throws: Never.self) { try Ed25519PublicKey(bytes: point) }
+  }
+
   @Test func bytesThatAreNoPointVerifyNothing() throws {
     let key = try Ed25519PublicKey(bytes: [2] + [UInt8](repeating: 0, count: 31))
     #expect(!key.verifies([UInt8](repeating: 0, count: 64), of: []))
