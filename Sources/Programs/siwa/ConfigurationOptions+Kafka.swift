@@ -1,4 +1,5 @@
 import AccountServices
+import AccountStore
 import Configuration
 import EventLoop
 import Kafka
@@ -40,6 +41,22 @@ extension ExitCode {
     case .invalidConfiguration: self = .misuse
     case .brokerUnavailable, .timedOut, .authenticationFailed, .notAuthorized, .unsupported: self = .unreachable
     default: self = .failure
+    }
+  }
+
+  /// Says on standard error what went wrong, and tells a script whose fault it is.
+  init(complainingOf error: any Error) {
+    switch error {
+    case let error as KafkaError: self.init(complainingOf: error)
+    case let error as ConfigurationError:
+      Terminal.complain("\(error)")
+      self = .misuse
+    case let error as AccountStoreError:
+      Terminal.complain("siwa: \(error)")
+      self = error.code == .unavailable ? .unreachable : .misuse
+    default:
+      Terminal.complain("siwa: \(error)")
+      self = .failure
     }
   }
 }

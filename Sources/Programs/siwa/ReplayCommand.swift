@@ -87,19 +87,11 @@ struct ReplayCommand: Command {
   }
 
   func run() async -> ExitCode {
-    do { return try await replay() } catch {
-      switch error {
-      case let error as KafkaError: return ExitCode(complainingOf: error)
-      case let error as ConfigurationError:
-        Terminal.complain("\(error)")
-        return .misuse
-      case let error as AccountStoreError:
-        Terminal.complain("siwa: \(error)")
-        return error.code == .unavailable ? .unreachable : .misuse
-      default:
-        Terminal.complain("siwa: \(error)")
-        return error is ReplayRefusal ? .misuse : .failure
-      }
+    do { return try await replay() } catch let refusal as ReplayRefusal {
+      Terminal.complain("siwa: \(refusal)")
+      return .misuse
+    } catch {
+      return ExitCode(complainingOf: error)
     }
   }
 

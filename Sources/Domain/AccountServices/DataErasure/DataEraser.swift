@@ -46,7 +46,7 @@ package final class DataEraser {
   }
 
   /// A deletion covers what a withdrawn consent erases, and not the reverse.
-  @Sendable private nonisolated static func interest(in event: AccountEvent) -> Interest? {
+  @Sendable nonisolated static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
     case .emailEnabled, .emailDisabled: nil
     case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])

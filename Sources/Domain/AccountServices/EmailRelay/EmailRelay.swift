@@ -22,7 +22,7 @@ package enum EmailRelay {
 
   /// E-mail events and withdrawn consents yield to each other by time, and of one moment to the one that takes more away.
   /// A deletion covers them all, whenever they happened, up to the next sign-in: none brings back who is gone.
-  @Sendable private static func interest(in event: AccountEvent) -> Interest? {
+  @Sendable static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
     case .emailEnabled: Interest(severity: 0, tie: 0, yieldsTo: [.erasure])
     case .emailDisabled: Interest(severity: 0, tie: 1, yieldsTo: [.erasure])

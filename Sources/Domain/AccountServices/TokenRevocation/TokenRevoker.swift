@@ -41,7 +41,7 @@ package final class TokenRevoker {
 
   /// The end of the Apple Account covers what a request for deletion does, and that what a withdrawn consent does; not the
   /// reverse. Consents that are withdrawn from apps of their own say nothing of each other, nor does a sign-in to another.
-  private nonisolated static func interest(in event: AccountEvent, _ groups: ConsentGroups) -> Interest? {
+  nonisolated static func interest(in event: AccountEvent, _ groups: ConsentGroups) -> Interest? {
     switch event.kind {
     case .emailEnabled, .emailDisabled: nil
     case .consentRevoked where groups.isAboutSome(event):
