@@ -22,8 +22,13 @@ struct EraseCommand: Command {
     With --dry-run nothing is changed: the same targets are asked, in the same order and by the same settings, how much
     they hold; services and topics cannot be asked.
 
-    Exit codes: 0 asked for, or all was asked, 1 it was not, or a target could not be asked, 2 the command line or the
-    configuration has to change first, 3 the cluster cannot be asked.
+    With --verify nothing is changed: every place that the programs write to is searched for the person, topics, spool,
+    the memory of duplicates and the account store, and of each is said what was found and until when it stays. It asks
+    neither your targets nor backups.
+
+    Exit codes: 0 asked for, all was asked, or nothing is left but what goes by itself, 1 it was not, a target could not
+    be asked, or something stays until somebody does something about it, 2 the command line or the configuration has to
+    change first, 3 the cluster or a place cannot be asked.
 
     """
   static let examples = [
@@ -32,6 +37,8 @@ struct EraseCommand: Command {
     CommandExample(
       "siwa erase --dry-run --team A1B2C3D4E5 --sub - --on consent-revoked",
       "What the team's policy erases where a person withdraws consent."),
+    CommandExample(
+      "siwa erase --verify --team A1B2C3D4E5 --sub -", "What is left of an erased person, and until when."),
     CommandExample(
       "siwa erase --team A1B2C3D4E5 --sub - --by bob --reason 'letter of 3 May' --yes", "Erases, without asking."),
   ]
@@ -43,6 +50,7 @@ struct EraseCommand: Command {
   }
 
   private let isDryRun: Bool
+  private let verification: EraseVerification?
   private let team: TeamID
   private let subject: String
   private let cause: Cause
@@ -54,6 +62,7 @@ struct EraseCommand: Command {
 
   init(reading arguments: inout CommandArguments) {
     isDryRun = arguments.flag("--dry-run", "Asks the targets what they hold, and erases nothing.")
+    verification = EraseVerification(reading: &arguments)
     team = arguments.read("--team", "TEAM", .teamID, "The team of the app.")
     subject = arguments.read(
       "--sub", "SUB", .text(1...255),
@@ -66,7 +75,8 @@ struct EraseCommand: Command {
     id = arguments.readIfPresent("--id", "ID", .eventID, "The event's id: that of the command that is repeated.")
     isConfirmed = arguments.flag("--yes", "Does not ask.")
     options = ConfigurationOptions(reading: &arguments)
-    if !isDryRun {
+    if isDryRun, verification != nil { arguments.refuse("say one of --dry-run and --verify") }
+    if !isDryRun, verification == nil {
       if reason == nil { arguments.refuse("--reason TEXT: missing; it is kept with the event") }
       if cause == .consentRevoked { arguments.refuse("--on consent-revoked goes with --dry-run") }
     }
@@ -78,6 +88,7 @@ struct EraseCommand: Command {
       return .misuse
     }
     let account = Account(team: team, subject: subject)
+    if let verification { return await verification.run(account, options) }
     return isDryRun ? await survey(account) : await ask(for: account)
   }
 

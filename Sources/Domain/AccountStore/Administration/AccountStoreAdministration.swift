@@ -15,6 +15,9 @@ package protocol AccountStoreAdministration: Sendable {
     progress: @escaping @Sendable (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> StoreReport
 
+  /// Says what the store holds of an account. Changes nothing, and programs may run meanwhile.
+  func holdings(of account: Account) async throws(AccountStoreError) -> AccountHoldings
+
   /// Wraps with the master key what the one before has wrapped, some accounts in each transaction: programs that have both
   /// may run meanwhile. Begun anew it goes on where it was.
   func rotateKey(

@@ -9,7 +9,7 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
 
   let place: String
   private let connectionInfo: String
-  private let key: MasterKey
+  let key: MasterKey
 
   /// The store in the database that `connectionInfo` names.
   init(_ connectionInfo: String, _ key: MasterKey) {
@@ -90,7 +90,7 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
         + "`siwa store integrity` verifies a database into which one was restored")
   }
 
-  private func with<Value: Sendable>(
+  func with<Value: Sendable>(
     _ body: @Loop (PostgreSQLStoreDatabase) async throws(AccountStoreError) -> Value
   ) async throws(AccountStoreError) -> Value {
     let database = try await PostgreSQLStoreDatabase(

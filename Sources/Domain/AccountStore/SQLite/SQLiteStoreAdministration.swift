@@ -6,7 +6,7 @@ import SQLite
 /// What an operator does with a store in a file of SQLite's.
 struct SQLiteStoreAdministration: AccountStoreAdministration {
   let place: String
-  private let key: MasterKey
+  let key: MasterKey
 
   /// The store at `path`.
   init(_ path: String, _ key: MasterKey) { (place, self.key) = (path, key) }
@@ -79,7 +79,7 @@ struct SQLiteStoreAdministration: AccountStoreAdministration {
     }
   }
 
-  private func onThread<Value: Sendable>(
+  func onThread<Value: Sendable>(
     _ work: @escaping @Sendable () throws(AccountStoreError) -> Value
   ) async throws(AccountStoreError) -> Value {
     let thread = BlockingThread(named: "account-store")

@@ -9,6 +9,8 @@ package import Telemetry
 /// Kafka anyway. The file holds nothing but hashes.
 @Loop
 package final class AcceptedEvents {
+  /// The name of the file in the directory of the spool.
+  nonisolated static let fileName = "accepted-events"
   /// How long accepted events wait for others to be written with them.
   private static let delay = Duration.milliseconds(50)
 
@@ -36,7 +38,7 @@ package final class AcceptedEvents {
     in directory: String, number: Int, time: Duration, now: @escaping @Sendable () -> Timestamp, logger: Logger
   ) {
     (self.time, self.now, self.logger) = (time.components.seconds, now, logger)
-    (file, ring) = (MarkFile("\(directory)/accepted-events", entries: number), MarkRing(places: number))
+    (file, ring) = (MarkFile("\(directory)/\(Self.fileName)", entries: number), MarkRing(places: number))
     do throws(SystemError) {
       let entries = try file.restore()
       for entry in entries { remember(entry) }

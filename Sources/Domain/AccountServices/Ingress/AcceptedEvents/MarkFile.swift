@@ -23,6 +23,20 @@ struct MarkFile: Sendable {
   private let failure: SystemError?
   private let number: Int
 
+  /// Reads what is in the file at `path`, oldest first, and changes nothing; none where there is no file.
+  static func look(into path: String) throws(SystemError) -> [Entry] {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return [] }
+      throw .current
+    }
+    let file = MarkFile(descriptor)
+    defer { file.close() }
+    return try file.entries().found
+  }
+
+  private init(_ descriptor: CInt) { (self.descriptor, failure, number) = (descriptor, nil, 0) }
+
   /// Opens the file, or makes it, for so many entries. `restore` says where it cannot be opened.
   init(_ path: String, entries number: Int) {
     descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -32,6 +46,16 @@ struct MarkFile: Sendable {
   /// What is in it, oldest first. A file for another number of entries is made anew with what fits.
   func restore() throws(SystemError) -> [Entry] {
     if let failure { throw failure }
+    var (found, places) = try entries()
+    found = found.suffix(number)
+    guard places != number else { return found }
+    guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(number * Entry.size)) == 0 else { throw .current }
+    if let failure = write(found) { throw failure }
+    return found
+  }
+
+  /// What is in the file, oldest first, and for how many entries it was made.
+  private func entries() throws(SystemError) -> (found: [Entry], places: Int) {
     var status = stat()
     guard unsafe fstat(descriptor, &status) == 0 else { throw .current }
     let places = Int(status.st_size) / Entry.size
@@ -43,12 +67,7 @@ struct MarkFile: Sendable {
         found.append(entry)
       }
     }
-    found.sort { $0.sequence < $1.sequence }
-    found = found.suffix(number)
-    guard places != number else { return found }
-    guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(number * Entry.size)) == 0 else { throw .current }
-    if let failure = write(found) { throw failure }
-    return found
+    return (found.sorted { $0.sequence < $1.sequence }, places)
   }
 
   /// Writes entries, each piece of the ring at once.

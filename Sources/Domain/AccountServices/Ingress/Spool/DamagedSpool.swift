@@ -47,16 +47,7 @@ enum DamagedSpool {
 
   /// Where those are that were set aside and that nobody has taken away.
   static func all(in path: String) throws(SpoolError) -> [String] {
-    guard let directory = unsafe opendir(path) else { throw failure(path, path) }
-    defer { unsafe closedir(directory) }
-    var places: [String] = []
-    while let entry = unsafe readdir(directory) {
-      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
-        unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-      }
-      if name.hasPrefix(prefix) { places.append("\(path)/\(name)") }
-    }
-    return places
+    try SpoolDirectory.names(in: path).filter { $0.hasPrefix(prefix) }.map { "\(path)/\($0)" }
   }
 
   private static func moveLog(from path: String, to place: String) throws(SpoolError) {

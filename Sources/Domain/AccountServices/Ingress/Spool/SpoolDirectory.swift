@@ -44,6 +44,22 @@ struct SpoolDirectory: ~Copyable {
     return 0
   }
 
+  /// The names of what is in a directory of a spool.
+  static func names(in path: String) throws(SpoolError) -> [String] {
+    guard let directory = unsafe opendir(path) else {
+      throw SpoolError(.failed, path, "\(path): \(SystemError.current)")
+    }
+    defer { unsafe closedir(directory) }
+    var names: [String] = []
+    while let entry = unsafe readdir(directory) {
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+        unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
   /// Whether the disk takes not even the name of another file.
   static func takesNoFile(_ path: String) -> Bool {
     let name = "\(path)/room"

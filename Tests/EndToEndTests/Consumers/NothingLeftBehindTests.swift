@@ -1,0 +1,169 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleID
+import AppleSimulator
+import EventLoop
+import Foundation
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+/// What is left of a person once they are erased: nothing, wherever the programs have written of them.
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct NothingLeftBehindTests {
+  private nonisolated static let ada = Person(named: "ada")
+
+  @Test func anErasedPersonIsFoundNowhere() async throws {
+    let files = TemporaryDirectory()
+    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
+    let result: Result<Void, any Error>
+    do {
+      let broker = try await RealBroker()
+      result = .success(
+        try await ConsumerStage.run(broker, simulator.side, in: files) { stage in
+          let token = try await stage.signIn(Self.ada, code: try await simulator.signIn("ada"), at: .now - .seconds(60))
+          try await plantAndErase(
+            stage, simulator, broker, files,
+            canaries: [
+              Self.ada.subject, Self.ada.address, token.text,
+            ])
+        })
+    } catch { result = .failure(error) }
+    await simulator.program.kill()
+    try result.get()
+  }
+
+  private func plantAndErase(
+    _ stage: ConsumerStage, _ simulator: SimulatorProgram, _ broker: RealBroker, _ files: TemporaryDirectory,
+    canaries: [String]
+  ) async throws {
+    let brokers = broker.bootstrapServers
+    let progress = try GroupProgress(brokers)
+    try stage.shop.welcome([Self.ada])
+    let ingress = try await stage.startIngress()
+    let url = try ingress.url
+    try await simulator.order("team", ["team": AppleSide.team, "audiences": [AppleSide.app], "to": url.text])
+    var members: [RunningMember] = []
+    for consumer in TopicPlan.consumers { members.append(try await stage.start(consumer)) }
+
+    // Events, the state of mail, the spool, quarantine, and what no consumer can read.
+    _ = try await simulator.notify(.emailEnabled, "ada", to: url)
+    try broker.freeze()
+    _ = try await simulator.notify(.emailDisabled, "ada", to: url)
+    let spooled = try await ingress.get("/metrics").text.split(separator: "\n").filter { $0.hasPrefix("siwa_spool_") }
+    #expect(spooled.contains { $0.hasPrefix("siwa_spool_inserts_total ") && !$0.hasSuffix(" 0") }, "\(spooled)")
+    broker.thaw()
+    try await until { try await ingress.get("/metrics").text.contains("\nsiwa_spool_records 0\n") }
+    try await simulator.order(
+      "notify",
+      [
+        "type": "consent-revoked", "user": "ada", "audience": AppleSide.app, "to": url.text,
+        "faults": [Fault.expired.rawValue],
+      ])
+    let account = try ConsumerStage.account(Self.ada)
+    let producer = try Producer(
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+    _ = try await producer.send(
+      KafkaRecord(
+        topic: Topic.accountEvents.name, key: account.key, value: Array("no event of \(Self.ada.address)".utf8)))
+    await producer.close(within: .seconds(10))
+    try await until(every: .milliseconds(100)) {
+      for consumer in TopicPlan.consumers where try await !progress.isDone(consumer) { return false }
+      return true
+    }
+
+    // As long as nobody has erased her, there is much; and none of it is said.
+    let before = try await verify(stage)
+    #expect(before.end == .exit(1), "\(before)")
+    #expect(before.output.contains("account-store  the account, sealed: its name, 1 tokens"), "\(before)")
+    #expect(before.output.contains("apple.email-relay.v1  2 records  STAYS until the account is erased"), "\(before)")
+    let asked = try await stage.siwa(
+      "erase", "--team", AppleSide.team, "--sub", Self.ada.subject, "--reason", "a letter", "--yes")
+    #expect(asked.end == .exit(0), "\(asked)")
+    try await until(every: .milliseconds(100)) {
+      for consumer in TopicPlan.consumers where try await !progress.isDone(consumer) { return false }
+      return try stage.shop.customers().isEmpty
+    }
+    // Her letters wait still.
+    let after = try await verify(stage)
+    #expect(
+      after.end == .exit(1) && after.output.contains("quarantine.v1  1 record, of which 1 wait for a decision: 0/0"))
+
+    let rehearsed = try await stage.siwa("erasures", "close-letters", "--dry-run")
+    #expect(rehearsed.output.hasPrefix("would be closed  apple.account-events.quarantine.v1  0/0 "), "\(rehearsed)")
+    let closed = try await stage.siwa("erasures", "close-letters", "--by", "cron")
+    #expect(closed.end == .exit(1) && closed.output.hasPrefix("closed  apple.account-events.quarantine.v1  0/0 "))
+    #expect(closed.output.split(separator: "\n").count == 1 && closed.errors.split(separator: "\n").count == 3)
+    for consumer in TopicPlan.consumers {
+      #expect(closed.errors.contains("\(consumer).dead-letters.v1: 0/0 stays: "), "what nobody can read: \(closed)")
+      let discarded = try await stage.siwa(
+        "dead-letters", "discard", "--consumer", "\(consumer)", "--all", "--reason", "the account is erased")
+      #expect(discarded.end == .exit(0), "\(discarded)")
+    }
+    #expect(try await stage.siwa("erasures", "close-letters").end == .exit(0))
+    let last = try await verify(stage)
+    #expect(last.end == .exit(0) && !last.output.contains("STAYS"), "\(last)")
+    #expect(try await verify(stage, "--strict").end == .exit(1), "the topics still have their records")
+    let local = try await verify(stage, "--place", "account-store", "--place", "spool", "--strict")
+    #expect(local.end == .exit(0), "\(local)")
+
+    var said = [before, after, closed, last].map { $0.output + $0.errors }
+    for member in members {
+      said.append(try await member.get("/metrics").text)
+      #expect(try await member.end() == .exit(0))
+      said.append(member.program.output + member.program.errors)
+    }
+    said.append(try await ingress.get("/metrics").text)
+    #expect(try await ingress.end() == .exit(0))
+    said.append(ingress.program.output + ingress.program.errors)
+    let backup = files.path + "/backup.sqlite"
+    #expect(try await stage.siwa("store", "backup", backup).end == .exit(0))
+    await progress.close()
+    for canary in canaries {
+      for text in said { #expect(!text.contains(canary), "in what the programs say") }
+      for folder in ["store", "spool", "."] {
+        for name in try FileManager.default.contentsOfDirectory(atPath: "\(files.path)/\(folder)") {
+          guard folder != "." || name.hasPrefix("backup") else { continue }
+          let bytes = try #require(FileManager.default.contents(atPath: "\(files.path)/\(folder)/\(name)"))
+          #expect(bytes.range(of: Data(canary.utf8)) == nil, "\(folder)/\(name)")
+        }
+      }
+      try await expectNothing(of: canary, on: brokers)
+    }
+  }
+
+  /// What is there for good: all outcomes, and of compacted topics the last record of each key, a tombstone's key aside.
+  private func expectNothing(of canary: String, on brokers: String) async throws {
+    let compacted = [Topic.quarantine, .emailRelay, .signingKeys] + TopicPlan.consumers.map { .deadLetters(of: $0) }
+    for (topic, records) in try await TopicContents.read(compacted + [.outcomes], brokers) {
+      var kept = records
+      if topic != Topic.outcomes.name {
+        kept = Dictionary(grouping: records, by: \.key).values.compactMap(\.last).filter { $0.value != nil }
+      }
+      for record in kept {
+        let parts = [record.key, record.value] + record.headers.map(\.value)
+        #expect(!parts.contains { $0.map { Data($0).range(of: Data(canary.utf8)) != nil } ?? false }, "\(topic)")
+        #expect(record.text(of: EventRecord.signatureHeader) == nil, "\(topic)")
+      }
+    }
+    // The others forget by themselves.
+    let admin = try Admin(KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
+    for topic in [Topic.accountEvents] + TopicPlan.consumers.map({ .retries(of: $0) }) {
+      let settings = try await admin.settings(of: topic.name, within: .seconds(60))
+      #expect(settings["cleanup.policy"] == "delete" && settings["retention.ms"] == "1209600000", "\(topic)")
+    }
+    await admin.close()
+  }
+
+  private func verify(
+    _ stage: ConsumerStage, _ words: String...
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    let arguments = ["erase", "--verify", "--team", AppleSide.team, "--sub", "-"] + words
+    return try await RunningProgram.run("siwa", arguments, stage.environment) { program in
+      try program.write("\(Self.ada.subject)\n")
+      program.endInput()
+      return (try await program.untilEnd(), program.output, program.errors)
+    }
+  }
+}
