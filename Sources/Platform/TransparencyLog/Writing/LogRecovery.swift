@@ -127,7 +127,11 @@ extension LogError {
 extension LogDirectory {
   /// A tile or a bundle that has to be there.
   fileprivate func file(_ path: TilePath, limit: Int) throws(LogError) -> [UInt8] {
-    guard let bytes = try contents(of: path.text, limit: limit) else { throw .missing(path) }
-    return bytes
+    do throws(LogError) {
+      guard let bytes = try contents(of: path.text, limit: limit) else { throw LogError.missing(path) }
+      return bytes
+    } catch {
+      throw error.code == .tooLarge ? LogError(.damaged, path.text, error.detail) : error
+    }
   }
 }
