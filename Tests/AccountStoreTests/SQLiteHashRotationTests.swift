@@ -42,7 +42,7 @@ import Testing
       SELECT hash FROM account UNION ALL SELECT hash FROM token UNION ALL SELECT hash FROM relay
       UNION ALL SELECT hash FROM ledger UNION ALL SELECT hash FROM fence UNION ALL SELECT hash FROM erasure_fence
       UNION ALL SELECT hash FROM ended_authorization UNION ALL SELECT hash FROM own_revocation
-      UNION ALL SELECT hash FROM erasure_step UNION ALL SELECT fingerprint FROM token
+      UNION ALL SELECT hash FROM erasure_progress UNION ALL SELECT fingerprint FROM token
       """
     ).forEach { row throws(SQLiteError) in found.append(try row.value(0)) }
     return found
@@ -57,10 +57,21 @@ import Testing
       first.masterKeyID, first.key)
     // As it asked how an event stands, and what mailers may do.
     let question = try database.prepare("SELECT (SELECT at FROM erasure WHERE hash = ?1)")
-    try question.run([UInt8](repeating: 1, count: 32))
+    // And as it recorded a step of an erasure.
+    let step = try database.prepare(
+      """
+      INSERT INTO erasure_step (event_id, target, hash, state, detail, at) VALUES (?2, 'shop', ?1, 'begun', '', 1)
+      ON CONFLICT (event_id, target) DO UPDATE SET hash = excluded.hash
+      """)
+    let hash = [UInt8](repeating: 1, count: 32)
+    try question.run(hash)
+    try step.run(hash, "before")
     _ = try await rig.administration.migrate()
-    let error = #expect(throws: SQLiteError.self) { try question.run([UInt8](repeating: 1, count: 32)) }
-    #expect(error?.code == .other || error?.code == .schema)
+    for attempt in [{ try question.run(hash) }, { try step.run(hash, "after") }] {
+      let error = #expect(throws: SQLiteError.self) { try attempt() }
+      #expect(error?.code == .other || error?.code == .schema)
+    }
+    #expect(try rig.number("SELECT count(*) FROM erasure_progress") == 1)
   }
 
   @Test(.timeLimit(.minutes(10)))

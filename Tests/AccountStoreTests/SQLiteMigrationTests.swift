@@ -20,7 +20,7 @@ import Testing
         "540589d5eca3b3024d6e66cf7f2f539ad5b5625fed79f41ae91adc09bd7496cf",
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
         "1eeb897659599ddac25ebfd77a1d62e7f3e54f94c59451052faabfdd515884df",
-        "69353f9fb7fde6236fc1b1c22ec18a93a1404d5c7b383e4f1f7a0093aa9d80da",
+        "2705583a4366d2f57aeb68c06400edd12f334f849119fdcf301ef5ccfefcffa0",
       ])
   }
 

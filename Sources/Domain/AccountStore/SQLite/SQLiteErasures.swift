@@ -18,29 +18,29 @@ final class SQLiteErasures {
     // all.
     writing = try database.prepare(
       """
-      INSERT INTO erasure_step (number, event_id, target, hash, state, before, affected, after, detail, at, generation)
-      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_step), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO erasure_progress (number, event_id, target, hash, state, before, affected, after, detail, at, generation)
+      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_progress), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
         state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
         detail = excluded.detail, at = excluded.at, generation = excluded.generation
-      WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
+      WHERE erasure_progress.state <> 'discarded' OR excluded.state = 'erased'
       """)
     reading = try database.prepare(
       """
-      SELECT target, state, before, affected, after, detail, at FROM erasure_step WHERE event_id = ? ORDER BY number
+      SELECT target, state, before, affected, after, detail, at FROM erasure_progress WHERE event_id = ? ORDER BY number
       """)
     openReading = try database.prepare(
       """
       SELECT step.event_id, step.target, step.hash, step.state, step.detail, step.at, attempt.first_at, attempt.count,
         step.generation
-      FROM erasure_step AS step LEFT JOIN attempt ON attempt.consumer = ?1 AND attempt.event_id = step.event_id
+      FROM erasure_progress AS step LEFT JOIN attempt ON attempt.consumer = ?1 AND attempt.event_id = step.event_id
       WHERE step.state IN ('begun', 'failed') AND (step.event_id, step.target) > (?2, ?3)
         AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
       ORDER BY step.event_id, step.target LIMIT ?4
       """)
     incompleteCount = try database.prepare(
       """
-      SELECT count(DISTINCT step.event_id) FROM erasure_step AS step
+      SELECT count(DISTINCT step.event_id) FROM erasure_progress AS step
       WHERE step.state IN ('begun', 'failed')
         AND (step.state = 'failed' OR step.detail <> 'in-progress'
           AND EXISTS (SELECT 1 FROM attempt WHERE consumer = ?1 AND event_id = step.event_id))
@@ -48,19 +48,19 @@ final class SQLiteErasures {
       """)
     progressCount = try database.prepare(
       """
-      SELECT count(DISTINCT step.event_id) FROM erasure_step AS step
+      SELECT count(DISTINCT step.event_id) FROM erasure_progress AS step
       WHERE step.state IN ('begun', 'failed') AND step.state = 'begun' AND step.detail = 'in-progress'
         AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
       """)
     discarding = try database.prepare(
       """
-      UPDATE erasure_step SET state = 'discarded', detail = ?3, at = ?4
+      UPDATE erasure_progress SET state = 'discarded', detail = ?3, at = ?4
       WHERE event_id = ?1 AND (?2 = '' OR target = ?2)
         AND (state IN ('begun', 'failed') OR (?2 <> '' AND state = 'retained' AND substr(detail, -10) <= ?5))
       """)
     dueReading = try database.prepare(
       """
-      SELECT event_id, target, hash, detail, at, generation FROM erasure_step
+      SELECT event_id, target, hash, detail, at, generation FROM erasure_progress
       WHERE state = 'retained' AND substr(detail, -10) <= ?1 AND (coalesce(length(?2), 0) = 0 OR hash IN (?2, ?6))
         AND (event_id, target) > (?3, ?4)
       ORDER BY event_id, target LIMIT ?5

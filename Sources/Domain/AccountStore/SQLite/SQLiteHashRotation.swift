@@ -43,7 +43,7 @@ final class SQLiteHashRotation {
           + (SELECT count(*) FROM ended_authorization WHERE generation < ?1)
           + (SELECT count(*) FROM own_revocation WHERE generation < ?1)
           + (SELECT count(*) FROM ledger WHERE generation < ?1)
-          + (SELECT count(*) FROM erasure_step WHERE generation < ?1)
+          + (SELECT count(*) FROM erasure_progress WHERE generation < ?1)
         """)
     }
   }
@@ -203,11 +203,11 @@ final class SQLiteHashRotation {
         RowPages(
           reading: try database.prepare(
             """
-            SELECT hash, generation, number FROM erasure_step WHERE number > ?1 AND generation < ?2
+            SELECT hash, generation, number FROM erasure_progress WHERE number > ?1 AND generation < ?2
             ORDER BY number LIMIT ?3
             """),
           writing: try database.prepare(
-            "UPDATE erasure_step SET hash = ?3, generation = ?4 WHERE number = ?1 AND hash = ?2")),
+            "UPDATE erasure_progress SET hash = ?3, generation = ?4 WHERE number = ?1 AND hash = ?2")),
       ]
     }
   }

@@ -186,7 +186,8 @@ enum SQLiteMigrations {
 
   /// The hashing key can be replaced: a row notes how many keys there were when its hash was made. Rows of a table that
   /// belong to one of `account` have that one's. Programs of the version before, which know the first key alone, would
-  /// find no fence of who has moved to another one: without a table `erasure` they find out nothing at all.
+  /// find no fence of who has moved to another one, and write steps under a former hash: without the tables `erasure` and
+  /// `erasure_step` they do nothing at all.
   private static let fourth: StaticString = """
     PRAGMA user_version = 4;
 
@@ -202,6 +203,7 @@ enum SQLiteMigrations {
     DROP TABLE store_key;
 
     ALTER TABLE erasure RENAME TO erasure_fence;
+    ALTER TABLE erasure_step RENAME TO erasure_progress;
 
     ALTER TABLE account ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
     ALTER TABLE fence ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
@@ -209,6 +211,6 @@ enum SQLiteMigrations {
     ALTER TABLE ended_authorization ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
     ALTER TABLE own_revocation ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
     ALTER TABLE ledger ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
-    ALTER TABLE erasure_step ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE erasure_progress ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
     """
 }

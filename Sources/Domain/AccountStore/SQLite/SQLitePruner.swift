@@ -29,7 +29,7 @@ final class SQLitePruner {
         // An erasure is over once it is settled: until then its event may come again, and goes on where it was.
         try database.prepare(
           """
-          SELECT event_id, count(*) FROM erasure_step AS step WHERE event_id > ?1 GROUP BY event_id
+          SELECT event_id, count(*) FROM erasure_progress AS step WHERE event_id > ?1 GROUP BY event_id
           HAVING sum(state NOT IN ('erased', 'discarded')) = 0
             AND (SELECT at FROM ledger WHERE consumer = ?2 AND event_id = step.event_id) < ?3
           ORDER BY event_id LIMIT ?4
@@ -38,7 +38,7 @@ final class SQLitePruner {
           """
           SELECT rowid FROM ledger WHERE rowid > ?1 AND at < ?2
             AND NOT EXISTS (
-              SELECT 1 FROM erasure_step
+              SELECT 1 FROM erasure_progress
               WHERE event_id = ledger.event_id AND state NOT IN ('erased', 'discarded'))
           ORDER BY rowid LIMIT ?3
           """),
@@ -46,11 +46,11 @@ final class SQLitePruner {
           """
           SELECT consumer, event_id FROM attempt WHERE (consumer, event_id) > (?1, ?2) AND last_at < ?3
             AND NOT EXISTS (
-              SELECT 1 FROM erasure_step
+              SELECT 1 FROM erasure_progress
               WHERE event_id = attempt.event_id AND state NOT IN ('erased', 'discarded'))
           ORDER BY consumer, event_id LIMIT ?4
           """),
-        try database.prepare("DELETE FROM erasure_step WHERE event_id = ? AND state IN ('erased', 'discarded')"),
+        try database.prepare("DELETE FROM erasure_progress WHERE event_id = ? AND state IN ('erased', 'discarded')"),
         try database.prepare("DELETE FROM ledger WHERE rowid = ?"),
         try database.prepare("DELETE FROM attempt WHERE consumer = ? AND event_id = ? AND last_at < ?")
       )

@@ -23,7 +23,7 @@ extension SQLiteStoreFile {
         SELECT EXISTS (SELECT 1 FROM account WHERE hash = ?1), (SELECT count(*) FROM token WHERE hash = ?1),
           EXISTS (SELECT 1 FROM relay WHERE hash = ?1), (SELECT at FROM erasure_fence WHERE hash = ?1),
           (SELECT count(*) FROM ledger WHERE hash = ?1) + (SELECT count(*) FROM fence WHERE hash = ?1)
-            + (SELECT count(*) FROM erasure_fence WHERE hash = ?1) + (SELECT count(*) FROM erasure_step WHERE hash = ?1)
+            + (SELECT count(*) FROM erasure_fence WHERE hash = ?1) + (SELECT count(*) FROM erasure_progress WHERE hash = ?1)
             + (SELECT count(*) FROM ended_authorization WHERE hash = ?1)
             + (SELECT count(*) FROM own_revocation WHERE hash = ?1)
         """
@@ -35,13 +35,13 @@ extension SQLiteStoreFile {
         holdings.traces = try row.count(4) ?? 0
       }
       try database.prepare(
-        "SELECT event_id FROM ledger WHERE hash = ?1 UNION SELECT event_id FROM erasure_step WHERE hash = ?1"
+        "SELECT event_id FROM ledger WHERE hash = ?1 UNION SELECT event_id FROM erasure_progress WHERE hash = ?1"
       ).forEach(hash.bytes) { row throws(SQLiteError) in
         if let event = EventID(try row.value(0)) { holdings.events.insert(event) }
       }
       try database.prepare(
         """
-        SELECT event_id, target, state FROM erasure_step
+        SELECT event_id, target, state FROM erasure_progress
         WHERE hash = ? AND state IN ('begun', 'failed', 'retained') ORDER BY number
         """
       ).forEach(hash.bytes) { row throws(SQLiteError) in
