@@ -290,6 +290,28 @@ import Testing
     }
   }
 
+  /// What a program asks first after a rotation that it has not heard of.
+  @Test(arguments: Implementation.all)
+  func stepsOfErasuresAreListedByAProgramThatKnowsOnlyTheKeyBefore(_ implementation: Implementation) async throws {
+    let prepared = try await implementation.prepare()
+    let (first, second) = (try await prepared.open(), try await prepared.open())
+    let event = Sample.event("erasure", of: Sample.account(1), at: 1)
+    func step(_ target: String, _ state: ErasureStep.State, _ detail: String) -> ErasureStep {
+      ErasureStep(
+        target: target, state: state, before: nil, affected: nil, after: nil, detail: detail, time: Sample.time(1))
+    }
+    try await first.record([
+      (step("shop", .begun, ""), event), (step("invoices", .retained, "law until 2020-01-01"), event),
+    ])
+    _ = try await prepared.administration.rotateHashKey(to: try newHashKey()) { _ in }
+    let open = try await first.openErasures(by: Sample.eraser, after: nil, limit: 10)
+    let due = try await second.dueErasures(until: .now, of: nil, after: nil, limit: 10)
+    #expect(open.map(\.place.target) == ["shop"] && due.map(\.place.target) == ["invoices"])
+    #expect(open.map(\.account) == [first.hash(of: event.account)])
+    #expect(due.map(\.account) == [first.hash(of: event.account)])
+    for store in [first, second] { await store.close() }
+  }
+
   /// What does not open moves as it is, is named as before, and keeps nobody else from moving.
   @Test(arguments: Implementation.all)
   func whatIsDamagedDoesNotHoldARotationUp(_ implementation: Implementation) async throws {

@@ -33,4 +33,9 @@ package struct OpenErasure: Sendable, Hashable {
     (self.place, self.account, self.state, self.cause) = (place, account, state, cause)
     (self.attempts, self.since) = (attempts, since)
   }
+
+  /// The same of the account under another hash.
+  func about(_ account: AccountHash) -> OpenErasure {
+    OpenErasure(place, account: account, state: state, cause: cause, attempts: attempts, since: since)
+  }
 }

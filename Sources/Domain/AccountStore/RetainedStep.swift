@@ -15,6 +15,11 @@ package struct RetainedStep: Sendable, Hashable {
   package init(_ place: OpenErasure.Place, account: AccountHash, detail: String, time: Timestamp) {
     (self.place, self.account, self.detail, self.time) = (place, account, detail, time)
   }
+
+  /// The same of the account under another hash.
+  func about(_ account: AccountHash) -> RetainedStep {
+    RetainedStep(place, account: account, detail: detail, time: time)
+  }
 }
 
 extension Timestamp {

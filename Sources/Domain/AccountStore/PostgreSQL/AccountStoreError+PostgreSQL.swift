@@ -27,6 +27,22 @@ extension AccountStoreError {
   }
 }
 
+/// An account's hash as a row bears it. Whoever reads it may not know the key yet: first it is to be asked which keys hold.
+struct GenerationHash {
+  /// The hash, under any key.
+  let hash: AccountHash
+  /// With how many keys it was made.
+  let generation: Int
+
+  /// The hash under the newest of the keys that hold.
+  func newest(in hashing: HashChain) throws(AccountStoreError) -> AccountHash {
+    guard 1...hashing.generation ~= generation else {
+      throw AccountStoreError(.damaged, "a row says that there were \(generation) hashing keys")
+    }
+    return hashing.newest(of: hash.bytes, generation: generation)
+  }
+}
+
 extension Row {
   /// The time in a column.
   func time(_ column: Int) throws(PostgreSQLError) -> Timestamp {
@@ -64,9 +80,9 @@ extension Row {
     return hash
   }
 
-  /// The account's hash in a column, made with so many keys as another column says, as it is under the newest.
-  func hash(_ column: Int, of generation: Int, _ hashing: HashChain) throws(PostgreSQLError) -> AccountHash {
-    hashing.newest(of: try hash(column).bytes, generation: try self.generation(generation, hashing))
+  /// The account's hash in a column, made with so many keys as another column says.
+  func hash(_ column: Int, of generation: Int) throws(PostgreSQLError) -> GenerationHash {
+    GenerationHash(hash: try hash(column), generation: try count(generation) ?? 0)
   }
 
   /// The move of such a hash to the newest key.

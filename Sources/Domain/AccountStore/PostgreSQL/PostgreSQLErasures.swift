@@ -54,17 +54,20 @@ enum PostgreSQLErasures {
         AND NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = step.event_id)
       ORDER BY step.event_id, step.target LIMIT $4
       """, consumer.text, place?.event.text ?? "", place?.target ?? "", Int64(limit))
-    var open: [OpenErasure] = []
+    var open: [(account: GenerationHash, erasure: OpenErasure)] = []
     try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
       guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
-      let time = try row.time(5)
+      let (account, time) = (try row.hash(2, of: 8), try row.time(5))
       open.append(
-        OpenErasure(
-          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2, of: 8, keys.hashing),
-          state: try row.choice(3), cause: try row.value(4), attempts: try row.count(7) ?? 0,
-          since: min(try row.timeIfPresent(6) ?? time, time)))
+        (
+          account,
+          OpenErasure(
+            OpenErasure.Place(event: event, target: try row.value(1)), account: account.hash,
+            state: try row.choice(3), cause: try row.value(4), attempts: try row.count(7) ?? 0,
+            since: min(try row.timeIfPresent(6) ?? time, time))
+        ))
     }
-    return open
+    return try open.map { try $0.erasure.about($0.account.newest(in: keys.hashing)) }
   }
 
   /// How many events have something left after an attempt has failed.
@@ -120,14 +123,18 @@ enum PostgreSQLErasures {
         AND (event_id, target) > ($3, $4)
       ORDER BY event_id, target LIMIT $5
       """, time.day, PostgreSQLArray(hashes), place?.event.text ?? "", place?.target ?? "", Int64(limit))
-    var due: [RetainedStep] = []
+    var due: [(account: GenerationHash, step: RetainedStep)] = []
     try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
       guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
+      let account = try row.hash(2, of: 5)
       due.append(
-        RetainedStep(
-          OpenErasure.Place(event: event, target: try row.value(1)), account: try row.hash(2, of: 5, keys.hashing),
-          detail: try row.value(3), time: try row.time(4)))
+        (
+          account,
+          RetainedStep(
+            OpenErasure.Place(event: event, target: try row.value(1)), account: account.hash,
+            detail: try row.value(3), time: try row.time(4))
+        ))
     }
-    return due
+    return try due.map { try $0.step.about($0.account.newest(in: keys.hashing)) }
   }
 }
