@@ -45,13 +45,17 @@ struct PostgreSQLReconciler {
       let endings = Endings.gather(current.outcomes)
       let accounts = try await Self.accounts(of: Array(endings.keys), keys, with: connection)
       let wrong = Endings.corrections(of: accounts, by: endings)
-      return (wrong: Set(wrong.map(\.account.hash)), change: Reconciliation(wrong, unknownKeys: current.unknownKeys))
+      return (
+        newest: keys.hashing.newest, wrong: Set(wrong.map(\.account.hash)),
+        change: Reconciliation(wrong, unknownKeys: current.unknownKeys)
+      )
     }
     if isRehearsal || found.wrong.isEmpty { return found.change }
-    // Mostly a few: those alone are locked, and judged anew.
+    // Mostly a few: those alone are locked, and judged anew. Under a key that has been replaced since, they are not found.
     return try await keyed.write(to: []) { connection, keys in
       let current = try CurrentOutcomes(outcomes, keys)
-      let endings = Endings.gather(current.outcomes).filter { found.wrong.contains($0.key) }
+      let isSameKey = keys.hashing.newest == found.newest
+      let endings = Endings.gather(current.outcomes).filter { !isSameKey || found.wrong.contains($0.key) }
       let hashes = Array(endings.keys)
       var batch = Batch.locked
       batch.lock(hashes, keys)
