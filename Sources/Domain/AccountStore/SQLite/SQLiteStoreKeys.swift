@@ -35,7 +35,7 @@ final class SQLiteStoreKeys {
     }
     if found == value.state { return false }
     value = try Self.read(from: database, value.master)
-    current.replace(with: value)
+    current.advance(to: value)
     return true
   }
 

@@ -11,4 +11,9 @@ final class CurrentKeys: Sendable {
 
   /// Others hold from now on.
   func replace(with newer: StoreKeys) { keys.withLock { $0 = newer } }
+
+  /// Others hold as of some moment: a reader that was slow does not take back what a writer has found out since.
+  func advance(to found: StoreKeys) {
+    keys.withLock { if found.hashing.generation >= $0.hashing.generation { $0 = found } }
+  }
 }
