@@ -96,6 +96,9 @@ import Testing
     let words = ["discard", "event-1", "shop", "--by", "bob", "--reason", "its disks are shredded"]
     let nameless = try await run(Array(words.prefix(5)))
     #expect(nameless.end == .exit(2) && nameless.errors.contains("--reason"))
+    // Whoever it is stays on a topic for ever: nobody is guessed.
+    let guessed = try await run(["discard", "event-1", "shop", "--reason", "its disks are shredded"])
+    #expect(guessed.end == .exit(2) && guessed.errors.contains("--by"), "\(guessed)")
     let discarded = try await run(words)
     #expect(discarded.end == .exit(0) && discarded.output == "discarded  event-1  shop\n", "\(discarded)")
     let again = try await run(words)

@@ -14,6 +14,10 @@ struct ErasuresDiscard: Command {
     takes the place of what the store knew of the target; siwa-data-eraser does not ask the target for this event again,
     and where nothing else is open it ends the erasure, with the target as discarded in its outcome, and the note.
 
+    The note, with NAME and TEXT, goes onto apple.account-outcomes.v1, which is kept for ever, and into the audit log, from
+    which nobody can take it again. So NAME is never guessed: give a role, or the name of somebody who agrees to that. And
+    TEXT says why without naming the person whose data it is about.
+
     Exit codes: 0 noted, 1 nothing is open or due there, 2 the command line, the configuration or the store has to change
     first, 3 the store cannot be reached at the moment.
 
@@ -33,7 +37,9 @@ struct ErasuresDiscard: Command {
   init(reading arguments: inout CommandArguments) {
     event = arguments.read("EVENT", .eventID, "The event's id, as 'siwa erasures list' shows it.")
     target = arguments.read("TARGET", .text(1...40), "The target, as 'siwa erasures list' shows it.")
-    person = arguments.readPerson()
+    person = arguments.read(
+      "--by", "NAME", .text(1...100),
+      "Who decides it: a role, or a name that may be kept. It stands in the outcome for good.")
     reason = arguments.read(
       "--reason", "TEXT", .text(3...1000),
       "Why nothing more is to be erased; it stands in the outcome for good, without personal data.")
