@@ -17,7 +17,8 @@ public struct AccountOutcome: Sendable, Hashable {
     case accountErased = "account-erased"
     /// Mail to the account may be sent now, or may not any more.
     case relayChanged = "relay-changed"
-    /// Nothing was done: `reason` says why. Every event that a consumer has settled has an outcome of it.
+    /// Nothing was done: `reason` says why. Every event that one of siwa's consumers has settled has an outcome of it, but
+    /// for those that a version before this one settled without an effect. Other consumers may announce nothing.
     case noEffect = "no-effect"
   }
 
