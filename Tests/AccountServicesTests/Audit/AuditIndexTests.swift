@@ -21,11 +21,11 @@ import Testing
 
   @Test func findsTheEntriesOfAnEvent() throws {
     let index = try AuditIndex.open(in: files.path)
-    for (number, (_, entry)) in AuditSamples.golden.enumerated() {
-      #expect(try index.add(EntryKey(entry), UInt64(number)))
+    for (number, (name, entry)) in AuditSamples.golden.enumerated() {
+      #expect(try index.add(EntryKey(entry), UInt64(number)) == (name != "obligation-rekeyed"))
     }
-    #expect(try index.numbers(of: AuditSamples.id, limit: 10) == [0, 2, 3, 4])
-    #expect(try index.numbers(of: AuditSamples.id, limit: 2) == [0, 2])
+    #expect(try index.numbers(of: AuditSamples.id, limit: 10) == [0, 3, 4, 5])
+    #expect(try index.numbers(of: AuditSamples.id, limit: 2) == [0, 3])
     let another = try #require(EventID("another"))
     #expect(try index.numbers(of: another, limit: 10) == [])
   }

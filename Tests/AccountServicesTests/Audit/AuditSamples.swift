@@ -68,9 +68,16 @@ enum AuditSamples {
 
   static let gap = AuditEntry.Gap(.missing, topic: Topic.outcomes.name, partition: 11, from: 5, to: 8, at: loggedAt)
 
+  /// Of an account that was hashed with a later key of the store.
+  static let rekeyed = AuditEntry.Obligation(
+    event(.consentRevoked), at: source(.accountEvents, 3, 18),
+    account: AccountHash([UInt8](32..<64), key: HashKeyID("00aa11bb22cc33dd"))!, jws: SHA256.digest(of: jws),
+    keyID: KeyID("fh6Bs8C"), signature: .verified)
+
   /// Each with the name of its file.
   static let golden: [(name: String, entry: AuditEntry)] = [
     ("obligation", .obligation(obligation)), ("obligation-requested", .obligation(requested)),
+    ("obligation-rekeyed", .obligation(rekeyed)),
     ("effect", .effect(AuditEntry.Effect(read(EventRecord(outcome()), 2, 40))!)),
     ("decision-discarded", .decision(discarded)), ("decision-released", .decision(released)), ("gap", .gap(gap)),
   ]

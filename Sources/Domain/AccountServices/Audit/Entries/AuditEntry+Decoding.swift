@@ -110,7 +110,8 @@ extension AuditEntry.Obligation {
     type = try members.read("type") { 1...64 ~= $0.utf8.count && $0.utf8.allSatisfy(\.isPartOfType) ? $0 : nil }
     occurredAt = try members.time("event_time")
     issuedAt = try members.time("issued_at")
-    account = try members.read("account") { AccountHash($0) }
+    let accountKey = try members.readIfPresent("account_key") { HashKeyID($0) }
+    account = try members.read("account") { AccountHash($0, key: accountKey) }
     jws = try members.readIfPresent("jws_sha256") { SHA256Digest(hex: $0) }
     keyID = try members.readIfPresent("kid") { KeyID($0) }
     signature = try members.read("signature") { Signature(rawValue: $0) }

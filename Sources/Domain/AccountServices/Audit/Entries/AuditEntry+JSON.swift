@@ -27,6 +27,7 @@ extension AuditEntry {
 extension AuditEntry.Obligation {
   fileprivate func write(to object: inout CanonicalObject) {
     object.add("account", hex: account.bytes)
+    object.add("account_key", account.key?.description)
     object.add("audience", audience.text)
     object.add("event_time", occurredAt)
     object.add("id", id.text)
