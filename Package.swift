@@ -105,15 +105,17 @@ let package = Package(
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration",
         "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite", "Telemetry",
+        "TransparencyLog",
       ]),
 
     // Tests
     tests(
       "AccountServicesTests",
       [
-        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
-        "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "SQLite",
-        "Telemetry", "TestSupport", "TransparencyLog", "durable-writer", "killed-consumer", "newsletter",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "AuditSupport", "CLibrdkafka",
+        "Configuration", "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka",
+        "LogSupport", "SQLite", "Telemetry", "TestSupport", "TransparencyLog", "durable-writer", "killed-consumer",
+        "newsletter",
       ], beside: ["Golden", "Python"]),
     tests(
       "AccountStoreTests",
@@ -138,6 +140,15 @@ let package = Package(
       dependencies: [
         "AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry", "TestSupport",
       ], path: "Tests/ConsumerSupport", swiftSettings: strict),
+    // Logs that verifiers judge, and what somebody may have done to them.
+    .target(
+      name: "LogSupport", dependencies: ["TestSupport", "TransparencyLog"], path: "Tests/LogSupport",
+      swiftSettings: strict),
+    // What an audit log says of a few events.
+    .target(
+      name: "AuditSupport",
+      dependencies: ["AccountEvents", "AccountServices", "AccountStore", "Cryptography", "Kafka"],
+      path: "Tests/AuditSupport", swiftSettings: strict),
     // A consumer that is killed at every step.
     .executableTarget(
       name: "killed-consumer",
@@ -160,10 +171,10 @@ let package = Package(
     tests(
       "EndToEndTests",
       [
-        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "CLibrdkafka", "Configuration",
-        "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "SQLite", "Telemetry", "TestSupport",
-        "persistent-sender", "siwa", "siwa-audit-log", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress",
-        "siwa-token-revoker",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "AuditSupport", "CLibrdkafka",
+        "Configuration", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "LogSupport", "SQLite",
+        "Telemetry", "TestSupport", "TransparencyLog", "persistent-sender", "siwa", "siwa-audit-log",
+        "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
       ], beside: ["Preloaded", "Python"]),
     .executableTarget(
       name: "persistent-sender", path: "Tests/PersistentSender",
@@ -181,7 +192,8 @@ let package = Package(
     tests("PostgreSQLTests", ["CLibpq", "EventLoop", "PostgreSQL", "TestSupport"]),
     tests("SQLiteTests", ["CSQLite", "EventLoop", "SQLite", "TestSupport", "durable-writer"]),
     tests(
-      "TransparencyLogTests", ["Cryptography", "EventLoop", "TestSupport", "TransparencyLog", "killed-log-writer"],
+      "TransparencyLogTests",
+      ["Cryptography", "EventLoop", "LogSupport", "TestSupport", "TransparencyLog", "killed-log-writer"],
       beside: ["Go", "Preloaded"]),
     // A writer of a log that is killed at every step, or whose disk is full.
     .executableTarget(

@@ -1,3 +1,4 @@
+import LogSupport
 import Synchronization
 
 @testable import TransparencyLog
@@ -32,7 +33,7 @@ final class MemoryLog: LogSource {
 
 /// Entries of different sizes, an empty one among them.
 func sampleEntries(_ count: Int) -> [[UInt8]] {
-  (0..<count).map { $0 == 3 ? [] : Array("entry \($0) \(String(repeating: "x", count: $0 % 61))".utf8) }
+  (0..<count).map(sampleEntry)
 }
 
 /// The same in a hexadecimal text.

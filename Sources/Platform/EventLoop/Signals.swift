@@ -13,6 +13,12 @@ public final class Signals {
     unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
+  /// Lets the signals do again what they do by themselves, which is to end the process: for what may be broken off anywhere.
+  public nonisolated static func unblock(_ signals: [CInt]) {
+    var set = Self.set(signals)
+    unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
+  }
+
   /// Waits for the given signals, which must have been blocked.
   public init(_ signals: [CInt]) throws(SystemError) {
     var set = Self.set(signals)

@@ -21,7 +21,10 @@ struct Siwa {
         LettersShow<QuarantineRoom>.self, QuarantineReleaseCommand.self, LettersDiscard<QuarantineRoom>.self,
         LettersList<DeadLettersRoom>.self, LettersShow<DeadLettersRoom>.self, DeadLettersRetry.self,
         LettersDiscard<DeadLettersRoom>.self, EraseCommand.self, ErasuresList.self, ErasuresDiscard.self,
-        ErasuresDue.self, ErasuresCloseLetters.self, ConfigurationCheck.self, ConfigurationList.self,
+        ErasuresDue.self, ErasuresCloseLetters.self, AuditVerify.self, AuditCompleteness.self, AuditExplain.self,
+        AuditReportCommand.self,
+        AuditReceiptCommand.self, AuditCheck.self, AuditBundleCommand.self, AuditCreateKey.self, AuditRotateKey.self,
+        ConfigurationCheck.self, ConfigurationList.self,
       ])
     exit(Loop.run { await program.run(words).rawValue })
   }

@@ -10,4 +10,5 @@ extension ConfigurationSchema {
     .adding(TokenRevokerProgram.program, ConsumerConfiguration<TokenRevokerProgram>.self)
     .adding(AuditLogCommand.program, AuditLogConfiguration.self)
     .adding("siwa store", StoreSettings.self)
+    .adding("siwa audit", AuditSettings.self)
 }

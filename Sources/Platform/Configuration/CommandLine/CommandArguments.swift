@@ -141,7 +141,7 @@ public struct CommandArguments {
     _ kind: Declaration.Kind, _ name: String, _ value: String, isRequired: Bool, _ help: String
   ) {
     guard isDescribing else { return }
-    precondition((kind == .positional) != name.hasPrefix("--"), "\(name): options begin with --")
+    precondition((kind == .positional) != name.hasPrefix("-"), "\(name): options begin with -")
     declarations.append(Declaration(kind: kind, name: name, value: value, isRequired: isRequired, help: help))
   }
 

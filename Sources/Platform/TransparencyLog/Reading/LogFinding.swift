@@ -41,7 +41,8 @@ package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
   /// The expectation that does not hold.
   package let detail: String
 
-  init(_ kind: Kind, _ path: String, entry: UInt64? = nil, _ detail: String) {
+  /// Something that does not fit.
+  package init(_ kind: Kind, _ path: String, entry: UInt64? = nil, _ detail: String) {
     (self.kind, self.path, self.entry, self.detail) = (kind, path, entry, detail)
   }
 

@@ -1,0 +1,45 @@
+import Configuration
+import TransparencyLog
+
+/// `siwa audit create-key`: the key that signs the audit log's checkpoints.
+struct AuditCreateKey: Command {
+  static let name = "audit create-key"
+  static let summary = "Makes the key of an audit log, in a new file that only this user can read."
+  static let details = """
+    The file has the private key in the form of Go's sumdb/note; audit-log.private-key names it. What is printed is the
+    public key (a vkey): whoever verifies the log needs it, from somebody that they trust, so publish it where you publish
+    what has to be believed of you, and keep it as audit.key. A file that is there already stays as it is.
+
+    ORIGIN is the log's name for good: the address that it is published under, without https://.
+
+    Exit codes: 0 made, 1 not made, 2 the command line makes no sense.
+
+    """
+  static let examples = [
+    CommandExample(
+      "siwa audit create-key audit.example.com/siwa /etc/siwa/audit-key", "Once, before the first siwa-audit-log.")
+  ]
+
+  private let origin: String
+  private let file: String
+
+  init(reading arguments: inout CommandArguments) {
+    origin = arguments.read("ORIGIN", .text(1...255), "The log's name, such as audit.example.com/siwa.")
+    file = arguments.read("FILE", .path, "The new file, which audit-log.private-key then names.")
+  }
+
+  func run() async -> ExitCode {
+    do {
+      let (signer, text) = try NoteSigner.generate(name: origin)
+      try PrivateFile.write("\(text)\n", to: file)
+      Terminal.say(signer.key.text)
+      return .success
+    } catch let error as LogError {
+      Terminal.complain("siwa: ORIGIN: \(error.detail)")
+      return .misuse
+    } catch {
+      Terminal.complain("siwa: \(file): \(error)")
+      return .failure
+    }
+  }
+}
