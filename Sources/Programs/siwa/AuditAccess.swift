@@ -60,7 +60,7 @@ struct AuditAccess {
       defer { client?.close() }
       return try await body(Log(source: source, place: place, trust: trust, absent: settings?.absent ?? []))
     } catch {
-      return ExitCode(complainingOf: error)
+      return ExitCode(complainingOfLog: error)
     }
   }
 
@@ -112,12 +112,8 @@ extension LogTrust {
 
 extension ExitCode {
   /// Says on standard error what is wrong with a log, or with what else was asked, and tells a script what it means.
-  init(complainingOf error: any Error) {
+  init(complainingOfLog error: any Error) {
     switch error {
-    case let faults as ConfigurationError:
-      Terminal.complain("\(faults)")
-      self = .misuse
-    case let error as KafkaError: self.init(complainingOf: error)
     case let finding as LogFinding:
       Terminal.complain("siwa: NO: \(finding)")
       self = .failure
@@ -127,9 +123,7 @@ extension ExitCode {
     case let fault as InputFile.Fault:
       Terminal.complain("siwa: \(fault)")
       self = .unreachable
-    default:
-      Terminal.complain("siwa: \(error)")
-      self = .failure
+    default: self.init(complainingOf: error)
     }
   }
 }

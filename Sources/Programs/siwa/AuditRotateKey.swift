@@ -64,7 +64,7 @@ struct AuditRotateKey: Command {
       Terminal.say("\(new.key) signs from \(rotation.head.size) entries on")
       return .success
     } catch {
-      return ExitCode(complainingOf: error)
+      return ExitCode(complainingOfLog: error)
     }
   }
 }
