@@ -57,7 +57,8 @@ import TransparencyLog
     #expect(report.decisions.rows.map(\.subject) == ["target shop", "apple.account-events.quarantine.v1"])
     #expect(report.gaps.count == 1 && report.unproven.rows.map(\.obligation.id.text) == ["overdue"])
     #expect(report.types.map(\.type) == ["account-delete", "consent-revoked", "email-disabled"])
-    #expect(report.outcomes.contains(.init(consumer: "data-eraser", outcome: "account-erased", count: 2)))
+    #expect(
+      report.outcomes.contains { $0.consumer == "data-eraser" && $0.outcome == "account-erased" && $0.count == 2 })
   }
 
   @Test func whatLiesOutsideThePeriodIsNotInTheReport() async throws {

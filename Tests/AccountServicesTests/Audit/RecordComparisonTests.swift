@@ -75,7 +75,7 @@ import Testing
     #expect(missing?.kind == .keyIsMissing && missing?.entry == 7 && missing?.record.offset == 10)
 
     var forged = try comparison(knowing: 0..<1)
-    let broken = own.dropLast(4) + Array("AAAA".utf8)
+    let broken = Array(own.dropLast(4)) + Array("AAAA".utf8)
     forged.take(entry(event, broken, 10), at: 7)
     #expect(forged.compare(record(event, broken, 10))?.kind == .signatureDoesNotHold)
 
