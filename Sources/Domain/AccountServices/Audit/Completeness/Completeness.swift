@@ -20,6 +20,8 @@ package struct Completeness: Sendable {
     fileprivate let account: UInt64
     /// When the last of those has done it that have said something.
     fileprivate var last: Timestamp?
+    /// Whether an event of another account has the same id: then the account alone decides whose an effect is.
+    fileprivate var isShared = false
   }
 
   /// What is to be said of the obligations of a type, or of all.
@@ -94,7 +96,11 @@ package struct Completeness: Sendable {
       }
     }
     if !candidates.isEmpty { early[event] = left }
-    if item.missing.isEmpty { settle(item, event) } else { open[event].append(item) }
+    if item.missing.isEmpty { return settle(item, event) }
+    var namesakes = open[event]
+    item.isShared = !namesakes.isEmpty
+    for place in namesakes.indices { namesakes[place].isShared = true }
+    open[event] = namesakes + [item]
   }
 
   private mutating func take(_ effect: AuditEntry.Effect) {
@@ -124,7 +130,7 @@ package struct Completeness: Sendable {
     _ consumer: ConsumerSet, _ event: ShortDigest, _ account: UInt64?, at time: Timestamp?
   ) {
     let candidates = open[event]
-    let own = candidates.indices.filter { candidates.count == 1 || candidates[$0].account == account }
+    let own = candidates.indices.filter { !candidates[$0].isShared || candidates[$0].account == account }
     guard !own.isEmpty else {
       if let account, met.contains(event, account) { return }
       return remember(consumer, event, account, at: time)
