@@ -141,7 +141,7 @@ import TransparencyLog
 
   @Test func aBundleVerifiesAndItsManifestDoesToo() async throws {
     let audited = try await write()
-    let (id, modulus) = (try #require(KeyID("fh6Bs8C")), String(repeating: "u", count: 342))
+    let (id, modulus) = (try #require(KeyID("fh6Bs8C")), String(repeating: "u", count: 341) + "w")
     let key = try #require(AppleSigningKey(id: id, modulus: modulus, firstSeen: SampleHistory.begin))
     let attachments = AuditBundle.Attachments(keys: nil, witnesses: [log.witness.key], appleKeys: [key])
     let path = files.path + "/audit.tar"

@@ -114,7 +114,7 @@ final class AuditRig {
   /// Waits until readers see so many entries.
   func untilPublished(_ size: UInt64, sourceLocation: SourceLocation = #_sourceLocation) async throws {
     do {
-      try await until(within: .seconds(60)) {
+      try await until(within: .seconds(600)) {
         try self.checkpoint()?.checkpoint.size ?? 0 >= size
       }
     } catch {

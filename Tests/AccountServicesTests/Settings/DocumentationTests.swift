@@ -42,7 +42,8 @@ import TransparencyLog
     // Prose has a space after its #.
     let report = try check { line in
       let parts = line.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-      if Self.alternatives.contains(where: { line.hasPrefix("  #\($0.split(separator: ".")[1]): ") }) {
+      let isAlternative = Self.alternatives.contains { line.hasPrefix("  #\($0.split(separator: ".")[1]): ") }
+      if isAlternative, !line.hasPrefix("  #witnesses: [") {
         return String(line)
       }
       let isSetting = parts.count == 2 && parts[0].allSatisfy { $0 == " " } && parts[1].first?.isLetter == true

@@ -55,7 +55,7 @@ import Testing
     let none = files.write("no-key", "AAAA")
     #expect(
       faults(["SIWA_STORE_SQLITE": "/a", "SIWA_STORE_MASTER_KEY": none])
-        == ["store.master-key: \(none) holds no master key; `siwa store create-key` makes one"])
+        == ["store.master-key: \(none) holds no key; `siwa store create-key` makes one"])
     #expect(faults(["SIWA_STORE_SQLITE": "/a"]).count == 1)
     #expect(faults(["SIWA_STORE_SQLITE": "/a", "SIWA_STORE_MASTER_KEY": files.path + "/missing"]).count == 1)
   }
