@@ -39,7 +39,7 @@ import Testing
       }
       try FileManager.default.copyItem(atPath: backup, toPath: place)
       let early = try await stage.siwa("store", "reconcile", "--dry-run")
-      #expect(early.end == .exit(1) && early.errors.contains("run `siwa store rotate-hash-key`"), "\(early)")
+      #expect(early.end == .exit(1) && early.errors.contains("Run `siwa store rotate-hash-key`"), "\(early)")
       #expect(try await stage.siwa("store", "rotate-hash-key", key).end == .exit(0))
     }
   }
