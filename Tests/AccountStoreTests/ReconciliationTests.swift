@@ -103,6 +103,24 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func anAccountOfWhichOnlyForgottenMailWasLeftIsErasedWithIt(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      _ = try await store.recordSignIn(Sample.account(), at: Sample.time(10), tokens: [])
+      let changes: [(Int64, StoreChange)] = [(11, .eraseAccount(isFinal: false)), (12, .setRelay(Sample.enabled(12)))]
+      for (seconds, change) in changes {
+        _ = try await store.settle([Sample.event("event-\(seconds)", at: seconds).settled(change)], at: now)
+      }
+      let outcomes = [
+        outcome(at: 8, .erased(isFinal: true), in: store),
+        outcome(at: 14, by: Sample.relay, .mailForgotten(isFinal: false), in: store),
+      ]
+      let changed = try await store.reconcile(with: outcomes, isRehearsal: false)
+      #expect(changed.erased.count == 1 && changed.mail.count == 1)
+      #expect(try await store.reconcile(with: outcomes, isRehearsal: false) == Reconciliation(), "it is done")
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func tokensThatADeletionHasEndedAreEnded(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let account = Sample.account()

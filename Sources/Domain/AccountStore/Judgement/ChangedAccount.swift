@@ -82,13 +82,13 @@ struct ChangedAccount {
     _ correction: Correction, _ row: SealedAccount?, _ keys: StoreKeys
   ) throws(AccountStoreError) {
     if let fence = correction.fence { leave(fence) }
+    if correction.forgetsMail { relay = .removed }
     switch correction.erasesUpTo {
     case nil: break
     case .all: try delete(upTo: nil, keys) { () throws(AccountStoreError) in nil }
     case .upTo(let end):
       try delete(upTo: end, keys) { () throws(AccountStoreError) in try row?.open(with: keys).account }
     }
-    if correction.forgetsMail { relay = .removed }
     if let end = correction.endsTokensUpTo { endedAuthorizations[EndedAuthorizations.everyApp] = end }
   }
 

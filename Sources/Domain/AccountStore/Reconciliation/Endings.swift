@@ -103,12 +103,6 @@ struct Correction: Equatable {
       guard let time else { return false }
       return end.map { time <= $0 } ?? true
     }
-    if facts.key != nil, let first = erasures.first {
-      let erasure = erasures.dropFirst().reduce(first) { $0.merged(with: $1, signedInAt: signedInAt) }
-      let end = erasure.end(signedInAt: signedInAt)
-      let times = [facts.signedInAt, account.mailSince, account.oldestToken].compactMap(\.self)
-      if times.isEmpty || times.contains(where: { isOver($0, by: end) }) { erasesUpTo = End(end) }
-    }
     let mailEnds =
       [
         endings.mailForgotten.map { end($0, isFinal: false) },
@@ -118,6 +112,13 @@ struct Correction: Equatable {
     forgetsMail =
       mailEnds.contains { isOver(account.mailSince, by: $0) }
       || endings.mailChanged.flatMap { changed in account.mailSince.map { $0 < changed } } ?? false
+    if facts.key != nil, let first = erasures.first {
+      let erasure = erasures.dropFirst().reduce(first) { $0.merged(with: $1, signedInAt: signedInAt) }
+      let end = erasure.end(signedInAt: signedInAt)
+      // Mail that is forgotten keeps no row.
+      let times = [facts.signedInAt, forgetsMail ? nil : account.mailSince, account.oldestToken].compactMap(\.self)
+      if times.isEmpty || times.contains(where: { isOver($0, by: end) }) { erasesUpTo = End(end) }
+    }
     if let ended = endings.tokensEnded,
       isOver(account.oldestToken, by: ended) || account.tokensEndedAt.map({ $0 < ended }) ?? true
     {

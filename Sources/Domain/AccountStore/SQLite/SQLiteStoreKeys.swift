@@ -15,10 +15,7 @@ final class SQLiteStoreKeys {
   init(_ database: Database, _ master: MasterKey, _ current: CurrentKeys? = nil) throws(AccountStoreError) {
     self.database = database
     state = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.prepare(
-        """
-        SELECT max(number), min(is_complete), (SELECT name FROM hash_key ORDER BY number DESC LIMIT 1) FROM hash_key
-        """)
+      try database.prepare("SELECT number, is_complete, name FROM hash_key ORDER BY number DESC LIMIT 1")
     }
     value = try Self.read(from: database, master)
     self.current = current ?? CurrentKeys(value)
@@ -29,7 +26,7 @@ final class SQLiteStoreKeys {
     let found = try AccountStoreError.translating { () throws(SQLiteError) in
       try state.first { row throws(SQLiteError) in
         HashingState(
-          generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Int64?.self) == 0,
+          generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Int64.self) == 0,
           newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) })
       }
     }
