@@ -46,20 +46,78 @@ import Testing
           && $0.hasSuffix(
             " after account-delete; shop erased: 1 found, 3 rows erased, 0 left; account-store erased")
       }, "\(outcome.output)")
-    #expect(lines.last == "no customer is left in the shop, no token, and no mail state.")
+    #expect(lines.contains("no customer is left in the shop, no token, and no mail state."))
+    #expect(lines.contains { $0.hasPrefix("Every obligation is met, by the audit log of ") }, "\(outcome.output)")
+  }
+
+  /// The line that has the receipt of the erasure checked again, taken apart.
+  private func checkingAgain(_ output: String) throws -> (script: String, receipt: String, key: String) {
+    let words = try #require(output.split(separator: "\n").last).split(separator: " ").map(String.init)
+    try #require(
+      words.count == 6 && words[0] == "python3" && words[2] == "receipt" && words[4] == "--vkey", "\(output)")
+    return (words[1], words[3], words[5])
+  }
+
+  /// A folder for `PATH` in which nothing is but a Python that runs so; nothing at all where that is nil.
+  private func path(withPythonThat runs: String?, in folder: TemporaryDirectory) -> String {
+    guard let runs else { return folder.path }
+    let script = folder.write("python3", "#!/bin/sh\n\(runs)\n".utf8, mode: 0o700)
+    return String(script.dropLast("/python3".count))
   }
 
   @Test(.timeLimit(.minutes(10)))
   func whatFollowsFromEachTypeIsDoneInOneProcess() async throws {
-    let folder = TemporaryDirectory()
-    expectOneOfEach(try await finish(["dev", "--once"], ["TMPDIR": folder.path]))
+    let (folder, proof) = (TemporaryDirectory(), TemporaryDirectory())
+    let environment = ["TMPDIR": folder.path, "PATH": path(withPythonThat: nil, in: TemporaryDirectory())]
+    let outcome = try await finish(["dev", "--once", "--proof", proof.path + "/new"], environment)
+    expectOneOfEach(outcome)
     #expect(unsafe rmdir(folder.path) == 0, "something was left behind")
+    // Nobody else could check it here, and that is said.
+    #expect(outcome.output.contains("\ndocs/verify.py has NOT checked it: there is no python3.\n"), "\(outcome.output)")
+    let (_, receipt, key) = try checkingAgain(outcome.output)
+    #expect(receipt.hasPrefix(proof.path + "/new/") && receipt.hasSuffix(".tlog-proof"))
+    let checked = try await finish(["audit", "check", receipt, "--vkey", key])
+    #expect(checked.end == .exit(0) && checked.output.contains(#""outcome":"account-erased""#), "\(checked)")
+    #expect(checked.output.contains(#""type":"account-delete""#), "\(checked)")
+    let bundle = proof.path + "/new/audit.tar"
+    let complete = try await finish(["audit", "completeness", "--log", bundle, "--vkey", key])
+    #expect(
+      complete.end == .exit(0) && complete.output.contains("\nOpen         0, 0 of them overdue\n"), "\(complete)")
+  }
+
+  @Test(
+    .timeLimit(.minutes(10)), Python.isThere,
+    arguments: [(nil, 0), ("[ $1 = -c ] || { echo NO: it does not hold >&2; exit 1; }", 1), ("exit 1", 0)]
+      as [(String?, Int32)])
+  func whatIsProvenIsCheckedByAnotherProgram(instead: String?, code: Int32) async throws {
+    let (folder, place) = (TemporaryDirectory(), TemporaryDirectory())
+    let path = path(withPythonThat: instead ?? "exec \(Python.interpreter) \"$@\"", in: place)
+    let outcome = try await finish(["dev", "--once"], ["TMPDIR": folder.path, "PATH": path])
+    #expect(outcome.end == .exit(code), "\(outcome)")
+    guard let instead else {
+      #expect(outcome.output.contains("/docs/verify.py has verified all "), "\(outcome)")
+      let (script, receipt, key) = try checkingAgain(outcome.output)
+      #expect(receipt.hasPrefix(folder.path + "/siwa-proof-"))
+      let again = try await RunningProgram.finish(
+        path: Python.interpreter, [script, "receipt", receipt, "--vkey", key])
+      #expect(again.end == .exit(0) && again.output.contains("account-erased"), "\(again)")
+      return
+    }
+    if code == 1 {
+      #expect(outcome.errors.contains("does not verify ") && outcome.errors.contains("NO: it does not hold"))
+    } else {
+      let words =
+        "\ndocs/verify.py has NOT checked it: python3 has no module cryptography (Debian: python3-cryptography)."
+      #expect(outcome.output.contains(words), "\(instead): \(outcome)")
+    }
   }
 
   @Test(.timeLimit(.minutes(10)), RealBroker.isThere)
   func whatFollowsFromEachTypeIsDoneOverARealKafka() async throws {
     let broker = try await RealBroker.withTopics()
-    expectOneOfEach(try await finish(["dev", "--once", "--kafka", broker.bootstrapServers]))
+    let folder = TemporaryDirectory()
+    expectOneOfEach(
+      try await finish(["dev", "--once", "--kafka", broker.bootstrapServers, "--proof", folder.path]))
   }
 
   @Test(.timeLimit(.minutes(10)))
@@ -160,7 +218,8 @@ import Testing
     arguments: [
       ([], "which command?"), (["config"], "which command?"), (["nonsense"], "unknown command"),
       (["notfy"], "did you mean notify?"), (["dev", "--nonsense"], "unknown option"),
-      (["dev", "--every", "never"], "--every: expected"), (["notify", "account-delete"], "--user is missing"),
+      (["dev", "--every", "never"], "--every: expected"),
+      (["dev", "--proof", "proof"], "--proof goes with --once"), (["notify", "account-delete"], "--user is missing"),
       (["simulate"], "--folder is missing"), (["config", "check", "--program", "other"], "--program: expected"),
     ] as [([String], String)])
   func isNotUsedWrongly(words: [String], complaint: String) async throws {

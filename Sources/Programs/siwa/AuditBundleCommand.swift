@@ -41,21 +41,8 @@ struct AuditBundleCommand: Command {
       let attachments = AuditBundle.Attachments(
         keys: try await known.source.read(LogPath.keys, limit: KeyHistory.maximumByteCount),
         witnesses: known.trust.policy.witnesses, appleKeys: appleKeys)
-      let bar = ProgressBar("entries")
-      var archive = try LogArchiveWriter(creating: file)
-      try await AuditBundle.write(log, attachments, to: &archive) { bar.note(done: $0, of: $1) }
-      try archive.finish()
-      let verification = ProgressBar("entries verified")
-      let bundle = try LogArchive(archive.draft)
-      try await AuditBundle.verifyManifest(of: bundle)
-      let verified = try await LogView.verify(
-        bundle, trusting: known.trust, since: [], progress: { verification.note(done: $0, of: $1) },
-        entry: { _, _ in }
-      ).get()
-      verification.clear()
-      try archive.publish()
-      Terminal.say(
-        "\(file): \(verified.checkpoint.checkpoint.size) entries, root \(verified.checkpoint.checkpoint.root)")
+      try await log.writeBundle(attachments, trusting: known.trust, to: file)
+      Terminal.say("\(file): \(log.size) entries, root \(log.checkpoint.checkpoint.root)")
       return .success
     }
   }

@@ -1,9 +1,7 @@
 import AccountEvents
 import AccountServices
-import AppleID
 import Configuration
 import EventLoop
-import Glibc
 import TransparencyLog
 
 /// `siwa audit receipt`: proofs of what the log has about an event.
@@ -42,13 +40,7 @@ struct AuditReceiptCommand: Command {
         Terminal.complain("siwa: the log has nothing about \(event) in its \(log.size) entries")
         return .failure
       }
-      if unsafe mkdir(directory, 0o755) != 0, errno != EEXIST { throw SystemError.current }
-      for (index, entry) in entries {
-        let receipt = try await AuditReceipt(of: entry, at: index, in: log)
-        let path = "\(directory)/\(receipt.fileName(of: event))"
-        try DurableFile(path: path).replace(with: receipt.proof.bytes)
-        Terminal.say(path)
-      }
+      for path in try await log.writeReceipts(of: entries, about: event, to: directory) { Terminal.say(path) }
       return .success
     }
   }

@@ -6,20 +6,25 @@ import Glibc
 struct DevCommand: Command {
   static let name = "dev"
   static let summary =
-    "Runs everything here: a simulated Apple, Kafka, the ingress, the consumers and a demo application."
+    "Runs everything here: a simulated Apple, Kafka, the ingress, the consumers, the audit log and a demo application."
   static let details = """
-    Nothing is kept: certificates, keys and the embedded Kafka go when the command ends. The simulated Apple really
+    Nothing is kept but what --once proves: certificates, keys and the embedded Kafka go when the command ends. The simulated Apple really
     signs, the ingress really verifies, the consumers really revoke and erase, from a demo application's database; only
     trust anchors and addresses differ from production.
 
-    Exit codes: 0 all went well, 1 something failed, 2 the command line makes no sense.
+    With --once the audit log has to say in the end that every obligation is met. The receipts of a deleted account and a
+    bundle of the log stay in a folder, and docs/verify.py of the repository that siwa was built in checks them, which
+    shares nothing with siwa; if it, Python or Python's library cryptography is not there, that is said, and no failure.
+
+    Exit codes: 0 all went well, 1 something failed, or the proof does not hold, 2 the command line makes no sense.
 
     """
   static let examples = [
     CommandExample(
       "siwa dev", "Starts, sends a notification every few seconds, and tells what arrives; Ctrl-C ends it."),
     CommandExample(
-      "siwa dev --once", "Ends with exit code 0 as soon as there was one event of every type, and what follows is done."
+      "siwa dev --once",
+      "Ends with exit code 0 as soon as there was one event of every type, and what follows is done, and proven."
     ),
     CommandExample("siwa dev --kafka localhost:9092", "Publishes to a Kafka that runs already."),
   ]
@@ -27,6 +32,7 @@ struct DevCommand: Command {
   let kafka: String?
   let isOnce: Bool
   let interval: Duration
+  let proof: String?
 
   init(reading arguments: inout CommandArguments) {
     kafka = arguments.readIfPresent(
@@ -36,6 +42,10 @@ struct DevCommand: Command {
     interval = arguments.read(
       "--every", "TIME", .duration(.milliseconds(100)...(.seconds(3600))), default: .seconds(5),
       "The pause between two notifications.")
+    proof = arguments.readIfPresent(
+      "--proof", "DIRECTORY", .path,
+      "With --once: where the proof is left; without it, in a new folder siwa-proof-… below TMPDIR or /tmp.")
+    if proof != nil, !isOnce { arguments.refuse("--proof goes with --once") }
   }
 
   func run() async -> ExitCode { await rehearse() }
@@ -43,7 +53,7 @@ struct DevCommand: Command {
   @Loop
   private func rehearse() async -> ExitCode {
     do {
-      let rehearsal = try await Rehearsal(brokers: kafka)
+      let rehearsal = try await Rehearsal(brokers: kafka, proof: proof)
       for line in rehearsal.whereabouts { Terminal.say(line) }
       let signals = try Signals([SIGINT, SIGTERM])
       let outcome = await withTaskGroup(of: ExitCode?.self) { group in

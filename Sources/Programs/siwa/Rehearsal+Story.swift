@@ -20,6 +20,10 @@ extension Rehearsal {
         }
         for type in types {
           let notification = try apple.sign(type, of: one, for: Self.audience)
+          if round == 0, let id = EventID(notification.notification.jti) {
+            events.insert(id)
+            if type == .accountDeleted { deletion = id }
+          }
           let delivery = await apple.deliver([notification], plan)
           if Task.isCancelled { return nil }
           guard delivery.allSatisfy({ $0.received == 1 }) else {
@@ -50,6 +54,7 @@ extension Rehearsal {
     let event = AccountEvent(
       id: id, team: team, audience: audience, subject: subject, kind: .accountDeletionRequested, occurredAt: now,
       issuedAt: now)
+    if number == 0 { events.insert(id) }
     let record = EventRecord(event, jws: nil)
     _ = try await producer.send(
       KafkaRecord(
@@ -69,7 +74,10 @@ extension Rehearsal {
             missing.remove(type)
           }
         }
-        if once, missing.isEmpty { return try await endIsReached() }
+        if once, missing.isEmpty {
+          let end = try await endIsReached()
+          return end == .success ? try await prove() : end
+        }
       }
     } catch is CancellationError {
       return nil
@@ -97,6 +105,30 @@ extension Rehearsal {
       }
       try await Loop.sleep(for: .milliseconds(20))
     }
+  }
+
+  /// Leaves proof of the first round, has others check it where they can, and says how somebody checks it again.
+  private func prove() async throws -> ExitCode {
+    guard let deletion else { preconditionFailure("all types were sent") }
+    let folder = try proof ?? TemporaryFolder.make(named: "siwa-proof-")
+    let people = Self.people(of: 0)
+    let proof = try await consumers.prove(
+      events, of: [people.one, people.other], withReceiptsOf: deletion, in: folder, within: Self.patience)
+    Terminal.say("Every obligation is met, by the audit log of \(proof.size) entries. What proves it stays:")
+    Terminal.say("  the receipt of the erasure  \(proof.erasure)")
+    Terminal.say("  all of the log              \(proof.bundle)")
+    var script: String?
+    do {
+      let verifier = try await OutsideVerifier()
+      script = verifier.script
+      Terminal.say(try await proof.check(with: verifier))
+      Terminal.say("Check the receipt again:")
+    } catch let absence as OutsideVerifier.Absence {
+      Terminal.say("docs/verify.py has NOT checked it: \(absence).")
+      Terminal.say("Check the receipt elsewhere:")
+    }
+    Terminal.say("  " + OutsideVerifier.line(script, "receipt", proof.erasure, by: proof.key))
+    return .success
   }
 
   /// Whom a round is about.

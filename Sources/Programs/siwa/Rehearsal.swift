@@ -11,7 +11,7 @@ import Kafka
 import Telemetry
 
 /// The whole way of a notification inside one process: a simulated Apple, Kafka, the ingress, the consumers with a demo
-/// application, and a reader of their topics.
+/// application, the audit log, and a reader of their topics.
 @Loop
 final class Rehearsal {
   static let audience = "com.example.app"
@@ -29,7 +29,11 @@ final class Rehearsal {
   let producer: Producer
   let reader: Consumer
   private let receiver: HTTPClientURL
+  /// Where proof of the first round is left; nil for a new folder beside the others that are temporary.
+  let proof: String?
   var story = Story()
+  /// The events of the first round, and which of them is the deletion of an account by Apple.
+  var (events, deletion): (Set<EventID>, EventID?) = ([], nil)
   /// What has not been seen yet of what there is to be seen: of every type of event, and what follows from it.
   var missing: Set<String> = [
     "email-enabled", "email-disabled", "consent-revoked", "account-delete", "account-deletion-requested",
@@ -37,8 +41,10 @@ final class Rehearsal {
     "account-erased after account-deletion-requested", "relay-changed", "email-relay",
   ]
 
-  /// Makes all parts and binds all ports. `brokers` are those of a real cluster; nil for one in this process.
-  init(brokers: String?) async throws {
+  /// Makes all parts and binds all ports. `brokers` are those of a real cluster; nil for one in this process. `proof` is the
+  /// folder that proof is left in; nil for a new one.
+  init(brokers: String?, proof: String?) async throws {
+    self.proof = proof
     let start = Timestamp.now
     folder = try ScratchFolder()
     let certificate = try SelfSignedCertificate(
@@ -97,8 +103,10 @@ final class Rehearsal {
       "Administration      http://\(ingress.administrationAddress)  /livez /readyz /metrics",
       "Mailers ask         \(consumers.relay.address)/v1/email-relay/\(Self.team)/SUB",
       "                    with Authorization: Bearer \(consumers.relay.token)",
+      "Audit log           \(consumers.auditLog.address)/checkpoint",
+      "                    verified by \(consumers.auditLog.key)",
       "Demo application    \(consumers.shop.path)",
-      "Configuration       \(consumers.file)  (of the consumers)",
+      "Configuration       \(consumers.file)  (of the consumers, the audit log, and siwa audit)",
       "Trust anchor        \(folder.file("certificate.pem"))",
       "",
       "Send one yourself:",

@@ -7,11 +7,15 @@ import Configuration
 import EventLoop
 import Kafka
 import Telemetry
+import TransparencyLog
 
-/// The three consumers in this process, as their programs would run them from one file, and a demo application.
+/// The three consumers and the audit log in this process, as their programs would run them from one file, and a demo
+/// application.
 @Loop
 final class RehearsedConsumers {
   private static let patience = Duration.seconds(10)
+  /// The name of the audit log, under which it is published nowhere.
+  private static let origin = "siwa-dev.example/audit-log"
 
   /// The demo application, from which people are erased.
   let shop: DemoApplication
@@ -21,6 +25,8 @@ final class RehearsedConsumers {
   let file: String
   /// Where mailers ask, and what they have to show.
   let relay: (address: String, token: String)
+  /// The log of all that came and was done.
+  let auditLog: RehearsedAuditLog
   private let revoker: RunningConsumer
   private let eraser: RunningConsumer
   private let mail: RunningConsumer
@@ -37,6 +43,8 @@ final class RehearsedConsumers {
     let key = try apple.enroll(team: team.text, clients: [client.text])
     try folder.write(key.privateKeyPEM, to: "AuthKey.p8")
     try folder.write(try MasterKey.newText(), to: "master-key")
+    let (auditSigner, auditKey) = try NoteSigner.generate(name: Self.origin)
+    try folder.write("\(auditKey)\n", to: "audit-key")
     let token = try MasterKey.newText()
     try folder.write(token, to: "email-relay-token")
     shop = try DemoApplication(in: folder.file("shop.sqlite"))
@@ -66,6 +74,14 @@ final class RehearsedConsumers {
             sqlite: shop.sqlite
       \(DemoApplication.erasure)
       email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:\(relayPort)", token: email-relay-token }
+      audit-log:
+        admin: "127.0.0.1:0"
+        listen: "127.0.0.1:0"
+        directory: audit-log
+        origin: \(Self.origin)
+        private-key: audit-key
+        interval: 100ms
+      audit: { log: audit-log, key: "\(auditSigner.key)" }
       log: { level: error, format: text }
 
       """, to: "siwa.yaml")
@@ -87,6 +103,7 @@ final class RehearsedConsumers {
     mail = try await RunningConsumer(
       try load(ConsumerConfiguration<EmailRelayProgram>.self), store: store, registry: MetricsRegistry(),
       logger: logger)
+    auditLog = try await RehearsedAuditLog(try load(AuditLogConfiguration.self), logger: logger)
   }
 
   /// Runs until `drain` has ended. Returns what made it impossible to go on.
@@ -94,6 +111,10 @@ final class RehearsedConsumers {
     await withTaskGroup(of: KafkaError?.self) { group in
       for consumer in [revoker, eraser, mail] {
         group.addTask(executorPreference: Loop.executor) { await consumer.run() }
+      }
+      group.addTask(executorPreference: Loop.executor) { [auditLog] in
+        await auditLog.run()
+        return nil
       }
       var failure: KafkaError?
       while let result = await group.next() { failure = failure ?? result }
@@ -109,9 +130,10 @@ final class RehearsedConsumers {
     }
   }
 
-  /// Ends all of them in good order.
+  /// Ends all of them in good order, the log last.
   func drain() async {
     for consumer in [revoker, eraser, mail] { await consumer.drain(within: Self.patience) }
+    await auditLog.drain(within: Self.patience)
     await store.close()
   }
 
@@ -129,6 +151,16 @@ final class RehearsedConsumers {
       tokens: [NewToken(kind: .refresh, client: client, value: token)])
     guard refused.isEmpty else { throw DemoFailure.tokenNotKept }
     try shop.welcome(person, of: team)
+  }
+
+  /// Has the audit log prove that all is done for these people, whose events these are.
+  func prove(
+    _ events: Set<EventID>, of people: [Person], withReceiptsOf event: EventID, in directory: String,
+    within patience: Duration
+  ) async throws -> RehearsalProof {
+    let accounts = people.compactMap { AppleSubject($0.subject) }.map { Account(team: team, subject: $0) }
+    return try await auditLog.prove(
+      events, of: Set(accounts.map { store.hash(of: $0) }), withReceiptsOf: event, in: directory, within: patience)
   }
 
   /// What is left of somebody: nothing, once all is done.

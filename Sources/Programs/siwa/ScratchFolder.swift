@@ -2,18 +2,24 @@ import Cryptography
 import EventLoop
 import Glibc
 
+/// Folders that only this user can read, below `TMPDIR`, or /tmp.
+enum TemporaryFolder {
+  /// Makes a new one, whose name begins so, and returns its path.
+  static func make(named prefix: String) throws(SystemError) -> String {
+    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+    // mkdtemp puts letters of its own in the place of these six.
+    var template = Array("\(parent)/\(prefix)\(String(repeating: "X", count: 6))".utf8CString)
+    guard unsafe mkdtemp(&template) != nil else { throw .current }
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
 /// A folder that only this user can read, gone when the program ends: certificates and keys of a rehearsal.
 struct ScratchFolder: ~Copyable {
   let path: String
 
-  /// Makes the folder below `TMPDIR`, or /tmp.
-  init() throws(SystemError) {
-    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
-    // mkdtemp puts letters of its own in the place of these six.
-    var template = Array("\(parent)/siwa-\(String(repeating: "X", count: 6))".utf8CString)
-    guard unsafe mkdtemp(&template) != nil else { throw .current }
-    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
+  /// Makes the folder.
+  init() throws(SystemError) { path = try TemporaryFolder.make(named: "siwa-") }
 
   deinit { Self.remove(path) }
 
