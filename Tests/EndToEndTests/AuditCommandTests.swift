@@ -44,15 +44,6 @@ import TransparencyLog
 
   // MARK: Verification
 
-  @Test(arguments: Tampering.allCases)
-  func verifySaysNoAndWhere(tampering: Tampering) async throws {
-    try await Tampering.write(log)
-    let verdicts = try await tampering.apply(to: log)
-    let outcome = try await siwa(["verify", "--keep", files.path + "/kept"])
-    #expect(outcome.end == .exit(1) && outcome.errors.contains("siwa: NO: \(verdicts.ours)"), "\(outcome)")
-    #expect(unsafe access(files.path + "/kept", F_OK) != 0, "what does not hold is not kept")
-  }
-
   @Test func aCheckpointThatWasKeptHoldsTheLogToIt() async throws {
     try await log.write([600], sampleEntry)
     let kept = files.path + "/kept"

@@ -1,11 +1,33 @@
+import Glibc
 import TestSupport
 import TransparencyLog
 
-/// What somebody may do to a log who has its files: to one of 700 sample entries that had a checkpoint at 300.
+/// What somebody may do to a log who has its files, and perhaps its key: to one of 700 sample entries that had a checkpoint
+/// at 300. The raw value is its row in the table of docs/audit.md.
 package enum Tampering: String, CaseIterable, Sendable {
-  case entryChanged, lengthChanged, lastEntryChanged, leafHashChanged, partialLeafHashChanged, upperHashChanged
-  case entryRemoved, lastEntryRemoved, entriesExchanged, entryRepeated, bundleMissing, tileMissing, newestCutOff
-  case sizeForged, rootForged, signatureForged, foreignKey, checkpointMissing, replacedWithTile, replacedUpToRoot
+  case entryChanged = "a byte of an entry changed"
+  case lengthChanged = "a byte of an entry's length changed"
+  case lastEntryChanged = "a byte of the last entry changed"
+  case leafHashChanged = "a byte of an entry's hash changed"
+  case partialLeafHashChanged = "a byte of a hash in the tile at the right edge changed"
+  case upperHashChanged = "a byte of a hash in an upper tile changed"
+  case entryRemoved = "an entry removed"
+  case lastEntryRemoved = "the last entry of a full bundle removed"
+  case entriesExchanged = "two entries exchanged"
+  case entryRepeated = "an entry repeated"
+  case bundleMissing = "a bundle of entries removed"
+  case tileMissing = "a tile removed"
+  case newestCutOff = "the newest hundred entries cut off"
+  case newestDisowned = "the same, with a checkpoint signed for what is left; the newer checkpoint was kept"
+  case splitView = "another log of the same size, signed too; the checkpoint of the first was kept"
+  case rewritten = "another log that is longer, signed too; a checkpoint of the first was kept"
+  case sizeForged = "the size in the checkpoint changed"
+  case rootForged = "another root in the checkpoint, signed"
+  case signatureForged = "a byte of the checkpoint's signature changed"
+  case foreignKey = "a checkpoint of the log's name, signed by another key"
+  case checkpointMissing = "the checkpoint removed"
+  case replacedWithTile = "a bundle replaced, and its tile"
+  case replacedUpToRoot = "a bundle replaced, and all tiles above it"
 
   /// How what each verifier has to say begins.
   package struct Verdicts: Sendable {
@@ -15,8 +37,20 @@ package enum Tampering: String, CaseIterable, Sendable {
     package let go: String
     /// `docs/verify.py`.
     package let python: String
+    /// The file with an older checkpoint that the verifier has kept; nil where it needs none.
+    package let since: String?
 
-    init(_ ours: String, go: String, python: String) { (self.ours, self.go, self.python) = (ours, go, python) }
+    init(_ ours: String, go: String, python: String, since: String? = nil) {
+      (self.ours, self.go, self.python, self.since) = (ours, go, python, since)
+    }
+
+    /// The row of the table of docs/audit.md.
+    package func row(of tampering: Tampering) -> String {
+      let words = [ours, python, go].map { text in
+        "`\(text.last == ":" || text.last == " " ? text.dropLast(text.hasSuffix(": ") ? 2 : 1) : text[...])`"
+      }
+      return "| \(([tampering.rawValue] + words).joined(separator: " | ")) |"
+    }
   }
 
   /// Writes the log that it is about.
@@ -84,6 +118,21 @@ package enum Tampering: String, CaseIterable, Sendable {
       return Verdicts(
         "missing: tile/entries/002.p/188, entry 512:", go: "tile/entries/002.p/188: missing",
         python: "tile/entries/002: the file is not there")
+    case .newestDisowned:
+      let kept = try await show([600], of: log, keeping: 700) { sampleEntry($0) }
+      return Verdicts(
+        "shrunk: checkpoint:", go: "checkpoint: 600 entries, after one of 700",
+        python: "checkpoint: not the tree, or not all of it, of 700 entries", since: kept)
+    case .splitView:
+      let kept = try await show([700], of: log, keeping: 700) { $0 == 5 ? Array("another".utf8) : sampleEntry($0) }
+      return Verdicts(
+        "split-view: checkpoint:", go: "checkpoint: it does not continue one of 700",
+        python: "checkpoint: not the tree, or not all of it, of 700 entries", since: kept)
+    case .rewritten:
+      let kept = try await show([800], of: log, keeping: 300) { $0 == 5 ? Array("another".utf8) : sampleEntry($0) }
+      return Verdicts(
+        "rewritten: checkpoint:", go: "checkpoint: it does not continue one of 300",
+        python: "the first 300 entries are not those of an older checkpoint", since: kept)
     case .sizeForged:
       try log.change(LogPath.checkpoint) { bytes in
         bytes = Array(String(decoding: bytes, as: UTF8.self).replacing("\n700\n", with: "\n600\n").utf8)
@@ -127,6 +176,18 @@ package enum Tampering: String, CaseIterable, Sendable {
   private static let wrongRoot = Verdicts(
     "wrong-root: checkpoint:", go: "checkpoint: it has another root",
     python: "checkpoint: entries and tiles come to another root")
+
+  /// Puts another log, of these entries and with the same key, in the place of one, and returns the file that has the
+  /// first one's checkpoint of a size.
+  private func show(
+    _ sizes: [Int], of log: SampleLog, keeping size: UInt64, _ entry: (Int) -> [UInt8]
+  ) async throws -> String {
+    let kept = try await log.note(on: Checkpoint(origin: SampleLog.origin, head: log.head(of: size)))
+    precondition(unsafe rename(log.path, "\(log.path).first") == 0, "cannot rename the log")
+    try await SampleLog(in: log.path, signer: log).write(sizes, entry)
+    try SampleLog(in: "\(log.path).first", signer: log).replace("kept", with: kept.bytes)
+    return "\(log.path).first/kept"
+  }
 
   private func changeEntries(of bundle: String, in log: SampleLog, _ body: (inout [[UInt8]]) -> Void) throws {
     try log.change(bundle) { bytes in

@@ -25,14 +25,6 @@ import Testing
     #expect(cosigned.code == .exit(0) && cosigned.words.contains("cosigned by 1\n"), "\(cosigned)")
   }
 
-  @Test(arguments: Tampering.allCases)
-  func itSaysNoAndWhere(tampering: Tampering) async throws {
-    try await Tampering.write(log)
-    let verdicts = try await tampering.apply(to: log)
-    let outcome = try await verify("log", log.path)
-    #expect(outcome.code == .exit(1) && outcome.words.hasPrefix("NO: \(verdicts.python)"), "\(outcome)")
-  }
-
   @Test func itComparesWithOlderCheckpoints() async throws {
     try await log.write([300], sampleEntry)
     let old = files.write("old", try log.bytes(of: LogPath.checkpoint))

@@ -1,6 +1,8 @@
 // Judges logs with golang.org/x/mod/sumdb, which shares nothing with the implementation under test.
 //
-//	judge log DIRECTORY ORIGIN VKEY [WITNESS]   verifies a whole log: "ok SIZE", or "no PATH[, entry N]: reason" and exit code 1
+//	judge log [--since=FILE…] DIRECTORY ORIGIN VKEY [WITNESS]
+//	                                            verifies a whole log, and that it continues what it was at older checkpoints:
+//	                                            "ok SIZE", or "no PATH[, entry N]: reason" and exit code 1
 //	judge check                                 for each line of the input, "inclusion SIZE ROOT INDEX LEAF HASHES" or
 //	                                            "consistency OLD ROOT SIZE ROOT HASHES": "yes" or "no"
 //	judge prove DIRECTORY SIZE ROOT             for each line of the input, "inclusion INDEX" or "consistency OLD": the hashes
@@ -89,6 +91,11 @@ func path(kind string, index int64, width int) string {
 }
 
 func judgeLog(arguments []string) error {
+	var older []string
+	for strings.HasPrefix(arguments[0], "--since=") {
+		older = append(older, strings.TrimPrefix(arguments[0], "--since="))
+		arguments = arguments[1:]
+	}
 	d := directory(arguments[0])
 	tree, err := readCheckpoint(d, arguments[1], arguments[2], arguments[3:])
 	if err != nil {
@@ -98,8 +105,7 @@ func judgeLog(arguments []string) error {
 		if tree.Hash != sha256.Sum256(nil) {
 			return errors.New("checkpoint: the root of no entries is another one")
 		}
-		fmt.Println("ok 0")
-		return nil
+		return compareAll(tree, older, arguments[1], arguments[2], nil)
 	}
 	// Everything follows from the entries. TileHashReader alone would not do: before version 0.40 it passes over some tiles
 	// (CVE-2026-56865), and Debian 12 has 0.7.
@@ -163,7 +169,43 @@ func judgeLog(arguments []string) error {
 	if err != nil || root != tree.Hash {
 		return errors.New("checkpoint: it has another root")
 	}
+	return compareAll(tree, older, arguments[1], arguments[2], reader)
+}
+
+// Whether the tree continues those of all older checkpoints: the last word on the log.
+func compareAll(tree tlog.Tree, older []string, origin, key string, reader tlog.HashReader) error {
+	for _, file := range older {
+		if err := compare(tree, file, origin, key, reader); err != nil {
+			return fmt.Errorf("checkpoint: %v", err)
+		}
+	}
 	fmt.Println("ok", tree.N)
+	return nil
+}
+
+// Whether the tree continues the one of an older checkpoint.
+func compare(tree tlog.Tree, file, origin, key string, reader tlog.HashReader) error {
+	bytes, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	older, err := openCheckpoint(bytes, origin, key, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %v", file, err)
+	}
+	if older.N > tree.N {
+		return fmt.Errorf("%d entries, after one of %d", tree.N, older.N)
+	}
+	if older.N == 0 {
+		return nil
+	}
+	proof, err := tlog.ProveTree(tree.N, older.N, reader)
+	if err != nil {
+		return err
+	}
+	if tlog.CheckTree(proof, tree.N, tree.Hash, older.N, older.Hash) != nil {
+		return fmt.Errorf("it does not continue one of %d", older.N)
+	}
 	return nil
 }
 
@@ -172,6 +214,10 @@ func readCheckpoint(d directory, origin, key string, witnesses []string) (tlog.T
 	if err != nil {
 		return tlog.Tree{}, err
 	}
+	return openCheckpoint(bytes, origin, key, witnesses)
+}
+
+func openCheckpoint(bytes []byte, origin, key string, witnesses []string) (tlog.Tree, error) {
 	verifiers := []note.Verifier{}
 	verifier, err := note.NewVerifier(key)
 	if err != nil {
