@@ -12,6 +12,7 @@ import HTTPClient
 import Kafka
 import TestSupport
 import Testing
+import TransparencyLog
 
 /// Everything around the consumers as programs: a broker of their own with the topics, an account store, a shop from
 /// which people are erased, and the file that configures all programs. What is started here is killed with it.
@@ -25,11 +26,16 @@ final class ConsumerStage {
   private(set) var store: any AccountStore
   /// What mailers have to show.
   let token = "a-token-of-at-least-thirty-two-characters"
+  /// Who signs the audit log.
+  let auditKey: NoteSigner
+  /// Where the audit log is.
+  var auditLog: String { files.path + "/audit-log" }
   /// What every program's environment has.
   var environment: [String: String]
   /// How the account store is opened.
   let settings: StoreSettings
   private let endpoints: AppleTokenEndpoints
+  private let configuration: String
   private var programs: [RunningProgram] = []
 
   /// What differs between tests.
@@ -64,7 +70,11 @@ final class ConsumerStage {
     _ = files.write("AuthKey.p8", apple.key.privateKeyPEM)
     _ = files.write("email-relay-token", token)
     if let connection = form.postgreSQL { _ = files.write("postgresql", connection) }
-    environment = ["SIWA_CONFIG": files.write("siwa.yaml", Self.configuration(broker, apple, form))]
+    let (signer, privateKey) = try NoteSigner.generate(name: "example.com/audit")
+    auditKey = signer
+    _ = files.write("audit-key", privateKey)
+    configuration = Self.configuration(broker, apple, form, signer.key)
+    environment = ["SIWA_CONFIG": files.write("siwa.yaml", configuration)]
     endpoints = try Self.endpoints(apple)
 
     let key = files.path + "/master-key"
@@ -83,7 +93,9 @@ final class ConsumerStage {
     store = try await settings.open()
   }
 
-  private static func configuration(_ broker: RealBroker, _ apple: AppleSide, _ form: Form) -> String {
+  private static func configuration(
+    _ broker: RealBroker, _ apple: AppleSide, _ form: Form, _ auditKey: VerifierKey
+  ) -> String {
     let retries = "retries: { first: 100ms, longest: 1s }"
     let session = form.session.components.seconds * 1000
     return """
@@ -118,6 +130,14 @@ final class ConsumerStage {
           shop:
       \(Shop.target)
       email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:0", token: email-relay-token, \(retries) }
+      audit: { log: audit-log, key: "\(auditKey)" }
+      audit-log:
+        directory: audit-log
+        origin: \(auditKey.name)
+        private-key: audit-key
+        interval: 100ms
+        admin: "127.0.0.1:0"
+        listen: "127.0.0.1:0"
 
       """
   }
@@ -192,6 +212,23 @@ final class ConsumerStage {
     try await RunningMember(try launch("siwa-\(consumer)", changes), of: consumer)
   }
 
+  /// Starts the audit log, perhaps so that it finds a disk of its own.
+  func startAuditLog(_ changes: [String: String] = [:], on disk: SmallDisk? = nil) async throws -> RunningAuditLog {
+    try await RunningAuditLog(try launch("siwa-audit-log", changes, through: disk?.entrance ?? []))
+  }
+
+  /// Has these cosign the audit log when it is started next, and perhaps somebody who is not there.
+  func haveWitnessed(by witnesses: [TestWitness], andNobodyAt address: String? = nil) throws {
+    var lines = witnesses.map { witness in
+      "    \(witness.name): { url: \"\(witness.prefix)\", key: \"\(witness.key)\" }\n"
+    }
+    if let address {
+      let key = try Cosigner(name: "witness.example/nobody", seed: [UInt8](repeating: 99, count: 32)).key
+      lines.append("    nobody: { url: \"\(address)\", key: \"\(key)\" }\n")
+    }
+    _ = files.write("siwa.yaml", configuration + "  witnesses:\n\(lines.joined())")
+  }
+
   /// Starts the ingress.
   func startIngress(_ changes: [String: String] = [:]) async throws -> RunningIngress {
     try await RunningIngress(
@@ -202,9 +239,12 @@ final class ConsumerStage {
           connectTimeout: .seconds(60), maximumConnections: 8, maximumRequests: 64)))
   }
 
-  private func launch(_ name: String, _ changes: [String: String] = [:]) throws -> RunningProgram {
-    let program = try RunningProgram(
-      RunningProgram.path(of: name), [], environment.merging(changes) { $1 })
+  /// Starts one of our programs, perhaps by way of another one.
+  func launch(
+    _ name: String, _ changes: [String: String] = [:], through entrance: [String] = []
+  ) throws -> RunningProgram {
+    let words = entrance + [RunningProgram.path(of: name)]
+    let program = try RunningProgram(words[0], Array(words.dropFirst()), environment.merging(changes) { $1 })
     programs.append(program)
     return program
   }

@@ -13,7 +13,7 @@ final class RunningMember {
   let program: RunningProgram
   /// Where mailers ask; nil of a consumer that nobody asks.
   let mailers: SocketAddress?
-  private let administration: SocketAddress
+  private let administration: Administration
   private let client = HTTPClient(
     HTTPClientConfiguration(
       userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
@@ -24,22 +24,14 @@ final class RunningMember {
     (self.program, self.consumer) = (program, consumer)
     mailers =
       consumer == .emailRelay ? try await program.address("listen.address", saidWith: "mailers ask here") : nil
-    administration = try await program.address("listen.administration", saidWith: "consumer begins")
+    administration = Administration(try await program.address("listen.administration", saidWith: "consumer begins"))
   }
 
   /// Asks as operators do.
-  func get(_ path: String) async throws -> (status: Int, text: String) {
-    let url = try #require(HTTPClientURL("http://\(administration)\(path)"))
-    let response = try await client.send(.get(url, within: .seconds(90), maximumBodySize: 1 << 20))
-    return (response.status, String(decoding: response.body, as: UTF8.self))
-  }
+  func get(_ path: String) async throws -> (status: Int, text: String) { try await administration.get(path) }
 
   /// The metric of that name and those labels.
-  func metric(_ name: String) async throws -> Double {
-    let text = try await get("/metrics").text
-    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }, "\(text)")
-    return try #require(line.split(separator: " ").last.flatMap { Double($0) })
-  }
+  func metric(_ name: String) async throws -> Double { try await administration.metric(name) }
 
   /// What a mailer is told of somebody.
   func mayBeSent(to subject: String, token: String) async throws -> (status: Int, text: String) {

@@ -70,7 +70,8 @@ final class ConsumerTrial {
     return try #require(outcome)
   }
 
-  private static func makeApple(
+  /// An Apple, which serves once its server runs.
+  static func makeApple(
     in files: TemporaryDirectory
   ) throws -> (SimulatedApple, SimulatedAppleServer, AppleSide) {
     let made = try SelfSignedCertificate(
