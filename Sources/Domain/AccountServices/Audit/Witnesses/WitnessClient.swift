@@ -24,7 +24,8 @@ package final class WitnessClient {
     }
   }
 
-  private let url: HTTPClientURL
+  /// Its `add-checkpoint`; nil where the prefix leaves no room for that.
+  private let url: HTTPClientURL?
   private let key: VerifierKey
   private let client: HTTPClient
   private let deadline: Duration
@@ -32,10 +33,14 @@ package final class WitnessClient {
   /// The size of the checkpoint that it has cosigned last, as far as is known.
   private var knownSize: UInt64 = 0
 
-  /// A client of the witness of that key, whose `add-checkpoint` is at `url`. Proofs are read from `source`.
+  /// A client of the witness of that key and submission prefix, with or without a slash at its end. Proofs are read from
+  /// `source`.
   package init(
-    _ url: HTTPClientURL, key: VerifierKey, client: HTTPClient, within deadline: Duration, source: any LogSource
-  ) { (self.url, self.key, self.client, self.deadline, self.source) = (url, key, client, deadline, source) }
+    _ prefix: HTTPClientURL, key: VerifierKey, client: HTTPClient, within deadline: Duration, source: any LogSource
+  ) {
+    url = HTTPClientURL("\(prefix.text)\(prefix.text.hasSuffix("/") ? "" : "/")add-checkpoint")
+    (self.key, self.client, self.deadline, self.source) = (key, client, deadline, source)
+  }
 
   /// The note with the witness's cosignature, which is verified.
   package func cosign(_ note: SignedNote, _ head: TreeHead) async throws -> SignedNote {
@@ -61,6 +66,7 @@ package final class WitnessClient {
   }
 
   private func post(_ body: [UInt8]) async throws(Failure) -> HTTPClientResponse {
+    guard let url else { throw .unreachable("its address is too long") }
     do throws(HTTPClientError) {
       return try await client.send(
         .post(

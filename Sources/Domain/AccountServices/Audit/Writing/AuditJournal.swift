@@ -59,8 +59,10 @@ package final class AuditJournal {
   /// The durable part of the log.
   package var head: TreeHead { log.flushed.head }
 
-  /// The checkpoint that readers see; nil before the first.
-  package var published: SignedNote? { log.published }
+  /// The checkpoint that readers see, and its tree; nil before the first.
+  package var published: (note: SignedNote, head: TreeHead)? {
+    get throws { try log.published.map { ($0, try Checkpoint($0.text).head) } }
+  }
 
   // MARK: The index
 

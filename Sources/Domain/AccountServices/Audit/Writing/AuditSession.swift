@@ -42,7 +42,9 @@ package final class AuditSession {
   /// Reads, appends and publishes until the task is cancelled; then once more publishes what was read. Throws what makes it
   /// impossible to go on.
   package func run() async throws {
-    // A checkpoint may have been signed, and seen by a witness, that the last process could not publish any more.
+    // The last process may have been ended before all witnesses had cosigned what it published.
+    if let (note, head) = try await journal.run({ try $0.published }) { witnesses.announce(note, head) }
+    // A checkpoint may have been signed, and seen by a witness, that it could not publish any more.
     try await checkpoint(isLast: false)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask(executorPreference: Loop.executor) { [self] in try await read() }
