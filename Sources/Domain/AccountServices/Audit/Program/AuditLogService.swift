@@ -57,8 +57,10 @@ package final class AuditLogService {
   private let now: @Sendable () -> Timestamp
   private var work: Task<Void, Never>?
   private var session: AuditSession?
-  /// Why there is no session; said once.
+  /// Why there is no session, or why the last one failed; said once.
   private var failure = "not opened yet"
+  /// Whether the last session failed: a full disk lets the next one open the log, and fails it again.
+  private var isOnProbation = false
   private var isDraining = false
 
   /// Binds both addresses. `client` asks witnesses.
@@ -113,7 +115,7 @@ package final class AuditLogService {
   }
 
   private var logState: Readiness.State {
-    guard let session else { return .notReady(cause: failure) }
+    guard let session, session.isProven || !isOnProbation else { return .notReady(cause: failure) }
     return session.signingFailure.map { .notReady(cause: "checkpoints cannot be signed: \($0)") } ?? .ready
   }
 
@@ -146,7 +148,7 @@ package final class AuditLogService {
       let session = AuditSession(
         journal, reader, keys: keys, translation: sources.translation, signers: signers,
         witnesses: try await makeWitnesses(), every: settings.interval, metrics: metrics, logger: logger)
-      (self.session, failure) = (session, "")
+      self.session = session
       let size = try await journal.run { $0.size }
       logger.info("the audit log is open", ["log.size": .integer(size)])
       try await session.run()
@@ -179,10 +181,11 @@ package final class AuditLogService {
       logger.error("the audit log's index is damaged: it is made anew", ["cause": .describing(error)])
       AuditIndex.remove(in: settings.directory)
     }
-    let words = "\(error)"
-    defer { failure = words }
-    guard failure != words else { return }
-    if (error as? LogError)?.code == .locked {
+    let (words, isLocked) = ("\(error)", (error as? LogError)?.code == .locked)
+    let isNews = failure != words || session?.isProven == true
+    (failure, isOnProbation) = (words, !isLocked)
+    guard isNews else { return }
+    if isLocked {
       logger.info("another process writes the audit log: this one stands by")
     } else {
       logger.error("the audit log cannot go on: it is opened anew", ["cause": .string(words)])

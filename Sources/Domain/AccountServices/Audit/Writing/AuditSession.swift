@@ -25,6 +25,8 @@ package final class AuditSession {
   private var health = GroupHealth()
   private var waitingBytes = 0
   private let pulse = Pulse()
+  /// Whether it has shown that it can go on: it has published something, or there is nothing to be logged.
+  package private(set) var isProven = false
   /// Why the last checkpoint could not be signed; nil where it could.
   package private(set) var signingFailure: String?
 
@@ -80,6 +82,7 @@ package final class AuditSession {
         continue
       }
       health.succeeded()
+      if batch.steps.isEmpty, waitingBytes == 0 { isProven = true }
       if !batch.steps.isEmpty || !batch.positions.isEmpty { try await take(batch) }
     }
   }
@@ -125,6 +128,7 @@ package final class AuditSession {
       return
     }
     guard try await journal.run({ try $0.publish(note) }) else { return }
+    isProven = true
     metrics.notePublished(checkpoint.size, isAll: waitingBytes == 0)
     witnesses.announce(note, checkpoint.head)
   }
