@@ -7,8 +7,10 @@ import HTTPClient
 import Kafka
 import TestSupport
 import Testing
+import TransparencyLog
 
-/// Everything that has happened is given to every consumer again, by each of the ways that there are for it.
+/// Everything that has happened is given to every consumer again, and to the audit log, by each of the ways that there are
+/// for it.
 @Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct ReplayedConsumersTests {
   @Test func aReplayOfTheWholeTopicHasNoEffectAndAGroupThatIsMovedComplainsOfNothing() async throws {
     let files = TemporaryDirectory()
@@ -22,6 +24,7 @@ import Testing
           try await rehearsal.everythingIsGivenToEachConsumerAgain()
           try await rehearsal.everythingIsReadAgain()
           try await rehearsal.aGroupIsMovedBackAndForth()
+          try await rehearsal.everythingIsPutOntoItsTopicAgain()
           await rehearsal.progress.close()
         })
     } catch { result = .failure(error) }
@@ -37,6 +40,9 @@ private final class Rehearsal {
   private let simulator: SimulatorProgram
   private let consumers = TopicPlan.consumers
   private var members: [RunningMember] = []
+  private var auditLog: RunningAuditLog?
+  /// What is in the audit log.
+  private var logged: AuditLogContents?
   /// How many account events there are, and how many of them concern each consumer.
   private var total: Int64 = 0
   private var concern: [ConsumerName: Double] = [:]
@@ -59,6 +65,7 @@ private final class Rehearsal {
     let url = try ingress.url
     try await simulator.order("team", ["team": AppleSide.team, "audiences": [AppleSide.app], "to": url.text])
     for consumer in consumers { members.append(try await stage.start(consumer)) }
+    auditLog = try await stage.startAuditLog()
     for (type, name) in [
       (NotificationType.emailEnabled, "ada"), (.emailDisabled, "ada"), (.emailEnabled, "bob"), (.consentRevoked, "bob"),
       (.accountDelete, "cyn"),
@@ -73,6 +80,20 @@ private final class Rehearsal {
     (total, concern) = (7, [.tokenRevoker: 4, .dataEraser: 4, .emailRelay: 7])
     before = try await progress.ends(of: said)
     self.asked = try await simulator.asked()
+    logged = try await untilAllIsLogged(7)
+  }
+
+  /// Waits until the audit log has so many events and all outcomes, each once, and returns what is in it.
+  private func untilAllIsLogged(_ events: Int) async throws -> AuditLogContents {
+    let records = try await TopicContents.read([.outcomes], brokers)[Topic.outcomes.name] ?? []
+    let outcomes = Set(try records.map { try AccountOutcome(decoding: $0.value ?? []) })
+    // One of the deletions was asked for by a person, whose decision is an entry of its own.
+    try await auditLog?.untilPublished(events + outcomes.count + 1)
+    let contents = try await AuditLogContents(of: stage.auditLog, stage.auditKey.key)
+    #expect(contents.obligations.count == events && contents.obligations.values.allSatisfy { $0 == 1 })
+    #expect(Set(contents.effects.keys) == outcomes && contents.effects.values.allSatisfy { $0 == 1 })
+    #expect(contents.others.count == 1)
+    return contents
   }
 
   /// What consumers write.
@@ -157,11 +178,39 @@ private final class Rehearsal {
     #expect(try await relay.end() == .exit(0))
   }
 
+  /// As where a backup of the topics is put back: every record is there once more.
+  func everythingIsPutOntoItsTopicAgain() async throws {
+    logged = try await untilAllIsLogged(8)
+    let contents = try await TopicContents.read([.accountEvents, .outcomes], brokers)
+    let producer = try Producer(
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+    var count = 0.0
+    for (topic, records) in contents {
+      for record in records { _ = try await producer.send(KafkaRecord(record, on: topic)) }
+      count += Double(records.count)
+    }
+    await producer.close(within: .seconds(10))
+    (before, asked) = (try await progress.ends(of: said), try await simulator.asked())
+    for consumer in consumers { members.append(try await stage.start(consumer)) }
+    try await untilAllIsCommitted()
+    #expect(try await progress.ends(of: said) == before)
+    #expect(try await simulator.asked() == asked)
+    let log = try #require(auditLog)
+    // With the decision, which is an entry of its own.
+    try await until { try await log.administration.metric("siwa_audit_log_repeated_total") >= count + 1 }
+    #expect(try await log.checkpoint()?.checkpoint.size == (logged?.size).map { UInt64($0) })
+    for member in members { #expect(try await member.end() == .exit(0), "\(member.program.errors)") }
+    #expect(try await log.end() == .exit(0), "\(log.program.errors)")
+    #expect(try await AuditLogContents(of: stage.auditLog, stage.auditKey.key) == logged)
+  }
+
   // MARK: What is the same as before
 
   private func expectNothingNew(repeatedTimes times: Double) async throws {
     #expect(try await progress.ends(of: said) == before)
     #expect(try await simulator.asked() == asked)
+    let contents = try await AuditLogContents(of: stage.auditLog, stage.auditKey.key)
+    #expect(contents == logged, "the audit log has no new entry")
     #expect(before.filter { $0.key.topic.contains("dead-letters") }.allSatisfy { $0.value == 0 })
     for member in members {
       let repeated = #"siwa_consumer_events_total{consumer="\#(member.consumer)",outcome="repeated"}"#
