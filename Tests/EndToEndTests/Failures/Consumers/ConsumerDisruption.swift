@@ -7,6 +7,7 @@ enum ConsumerDisruption: String, CaseIterable {
   case brokerKilled = "the broker killed (SIGKILL), started again"
   case brokerFrozen = "the broker frozen (SIGSTOP)"
   case databaseGone = "PostgreSQL killed (SIGKILL), started again"
+  case auditLogKilled = "the audit log killed (SIGKILL), started again"
   case diskFull = "the disk of the SQLite store full"
 
   /// Whether a trial with the store in PostgreSQL has it, or else one with SQLite.

@@ -20,6 +20,14 @@ struct ConsumerOutcome {
         "revocations at Apple",
         "\(verdict.revocations.asked), of \(verdict.revocations.needed) people whose app was asked for a deletion"
       ),
+      (
+        "obligations and effects in the audit log, each once",
+        "\(verdict.audited.obligations) and \(verdict.audited.effects)"
+      ),
+      (
+        "checkpoints that a reader saw, each continued by the last",
+        "\(verdict.audited.checkpoints); still open, says `siwa audit completeness`: 0"
+      ),
       ("starts and kills of members", "\(starts.reduce(0, +)) and \(kills.reduce(0, +))"),
       ("times that partitions came to a member", "\(movements.reduce(0, +))"),
       ("from the last event until all was done", "\(Trial.seconds(trial.settling)) s"),

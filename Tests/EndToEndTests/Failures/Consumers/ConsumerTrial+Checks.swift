@@ -6,6 +6,7 @@ import EventLoop
 import Kafka
 import TestSupport
 import Testing
+import TransparencyLog
 
 extension ConsumerTrial {
   /// What the checker counted.
@@ -14,6 +15,8 @@ extension ConsumerTrial {
     var repeated = 0
     /// How often Apple was asked to revoke, and of how many people it had to be.
     var revocations = (asked: 0, needed: 0)
+    /// How many obligations and effects the audit log has, and how many checkpoints readers saw of it.
+    var audited = (obligations: 0, effects: 0, checkpoints: 0)
   }
 
   /// Looks at all that is left, and says what is not as the model has it.
@@ -144,6 +147,24 @@ extension ConsumerTrial {
     let seed: Comment = "seed \(random.seed)"
     #expect(try await progress.ends(of: topics) == before, seed)
     #expect(apple.revocationsAsked + apple.tokensAsked == asked, seed)
+  }
+
+  /// The audit log has each event once, and each outcome, continues all that it ever showed, and says that all is done.
+  func checkAuditLog() async throws -> (obligations: Int, effects: Int, checkpoints: Int) {
+    let records = try await TopicContents.read([.outcomes], stage.broker.bootstrapServers)[Topic.outcomes.name] ?? []
+    let outcomes = Set(try records.map { try AccountOutcome(decoding: $0.value ?? []) })
+    try await auditLog?.untilPublished(stream.events.count + outcomes.count)
+    #expect(try await auditLog?.end() == .exit(0), "the audit log, seed \(random.seed)")
+    try await auditor.stop()
+    try await auditor.expectContinued(by: stage.auditLog)
+    let contents = try await AuditLogContents(of: stage.auditLog, stage.auditKey.key)
+    contents.expect(Set(stream.events.map(\.id)), outcomes, "seed \(random.seed)")
+    let complete = try await stage.siwa("audit", "completeness")
+    #expect(
+      complete.end == .exit(0) && complete.output.contains("Obligations  \(stream.events.count), ")
+        && complete.output.contains("Open         0, 0 of them overdue\nGaps         0"),
+      "\(complete.output.suffix(2000)), seed \(random.seed)")
+    return (contents.obligations.count, contents.effects.count, auditor.seen.count)
   }
 
   /// Whoever is told to end ends with 0.

@@ -40,6 +40,10 @@ extension ConsumerTrial {
       database?.kill()
       try await pass()
       try await database?.start()
+    case .auditLogKilled:
+      await auditLog?.program.kill()
+      try await pass()
+      try await startAuditLog()
     case .diskFull:
       faults?.isDiskFull = true
       // What is in the log's file already may be written over for a while.

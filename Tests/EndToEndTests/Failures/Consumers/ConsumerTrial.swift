@@ -10,6 +10,7 @@ import HTTPServer
 import Kafka
 import TestSupport
 import Testing
+import TransparencyLog
 
 /// Events that stream in, two members of each consumer's group, Apple, and all that breaks between them; then the word of
 /// the checker on what came of each event, and the whole topic once more.
@@ -39,6 +40,10 @@ final class ConsumerTrial {
   let database: PostgreSQLServer?
   let progress: GroupProgress
   var random: SeededRandom
+  /// The audit log; nil before the first.
+  private(set) var auditLog: RunningAuditLog?
+  /// Who reads its checkpoints.
+  let auditor: CheckpointReader
   /// How often each disruption was there.
   private(set) var disrupted: [ConsumerDisruption: Int] = [:]
   /// From the last disruption, or the last event, until all was done.
@@ -100,6 +105,7 @@ final class ConsumerTrial {
     faults =
       plan.isPostgreSQL ? nil : try await PreloadedFaults(files: stage.files, folder: stage.files.path + "/store")
     progress = try GroupProgress(stage.broker.bootstrapServers)
+    auditor = try CheckpointReader(stage.auditKey.key, files: stage.files)
     let environment = faults?.environment ?? [:]
     members = TopicPlan.consumers.flatMap { consumer in
       (0..<2).map { _ in BreakableMember(of: consumer, on: stage, environment) }
@@ -116,6 +122,7 @@ final class ConsumerTrial {
         person, code: try apple.signIn(person, to: AppleSide.app), at: stream.beginning - .seconds(86_400))
     }
     try await start(members)
+    try await startAuditLog()
     try stream.send(rate: plan.rate, atLeast: plan.events, to: stage.broker.bootstrapServers)
     var schedule: [ConsumerDisruption] = plan.disruptions.shuffled(using: &random)
     while let disruption = schedule.popLast() {
@@ -137,12 +144,20 @@ final class ConsumerTrial {
     settling = .now - start
     for member in members { #expect(try await member.end() == .exit(0), "\(member.consumer)") }
     tell("all is done; \(apple.revocationsAsked) revocations")
-    let verdict = try await check()
+    var verdict = try await check()
     tell("all was checked")
     try await readEverythingAgain()
+    verdict.audited = try await checkAuditLog()
     await progress.close()
     tell("all was read again")
     return ConsumerOutcome(self, verdict)
+  }
+
+  /// Starts the audit log, which does not run.
+  func startAuditLog() async throws {
+    let log = try await stage.startAuditLog()
+    auditor.follow(log)
+    auditLog = log
   }
 
   /// Whether the person has signed in, so that there was a token.
