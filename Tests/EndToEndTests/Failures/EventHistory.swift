@@ -8,6 +8,12 @@ struct EventHistory {
   /// How often each event is on a topic.
   private var counts: [UInt8]
   private var quarantined: [Bool]
+  /// Which events stand on the events' topic, user after user.
+  private(set) var isOnTopic: [Bool]
+  /// How many these are.
+  var eventsOnTopic: Int { isOnTopic.count { $0 } }
+  /// How many events there can be.
+  var size: Int { counts.count }
   /// Each user's latest event on the topic so far, and the partition it is in.
   private var latest: [(number: Int, partition: Int32)]
   private var outOfOrder = 0
@@ -18,13 +24,15 @@ struct EventHistory {
     self.events = events
     counts = Array(repeating: 0, count: users * events)
     quarantined = Array(repeating: false, count: users * events)
+    isOnTopic = quarantined
     latest = Array(repeating: (-1, -1), count: users)
   }
 
   /// Notes the next record of a partition of the events' topic.
   mutating func onTopic(user: Int, number: Int, partition: Int32) {
-    guard let place = place(user, number) else { return }
+    guard let place = known(user, number) else { return }
     counts[place] = min(counts[place], 254) + 1
+    isOnTopic[place] = true
     let (last, home) = latest[user]
     // One user's events are in one partition: there is no order between two.
     if number < last || home != -1 && home != partition { outOfOrder += 1 }
@@ -33,7 +41,7 @@ struct EventHistory {
 
   /// Notes a record in quarantine.
   mutating func inQuarantine(user: Int, number: Int) {
-    guard let place = place(user, number) else { return }
+    guard let place = known(user, number) else { return }
     counts[place] = min(counts[place], 254) + 1
     quarantined[place] = true
   }
@@ -53,12 +61,15 @@ struct EventHistory {
     return verdict
   }
 
-  private mutating func place(_ user: Int, _ number: Int) -> Int? {
-    guard latest.indices.contains(user), 0..<events ~= number else {
-      unknown += 1
-      return nil
-    }
-    return user * events + number
+  /// Where an event stands in `isOnTopic`; nil for what is none of the trial's.
+  func place(user: Int, number: Int) -> Int? {
+    latest.indices.contains(user) && 0..<events ~= number ? user * events + number : nil
+  }
+
+  private mutating func known(_ user: Int, _ number: Int) -> Int? {
+    let place = place(user: user, number: number)
+    if place == nil { unknown += 1 }
+    return place
   }
 
   /// The figures.

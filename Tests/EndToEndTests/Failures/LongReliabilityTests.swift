@@ -11,10 +11,14 @@ import Testing
     let (users, events) = (LongTrial.notifications / LongTrial.events, LongTrial.events)
     try await Trial.run(users: users, events: events) { trial in
       trial.tell("seed \(random.seed), \(users) users with \(events) events each, \(LongTrial.rate) a second")
+      try await trial.beginAudit()
       try trial.send(rate: LongTrial.rate, doubts: 5000, seed: random.seed)
       var schedule = DisruptionSchedule(random, lasting: 2...15)
       let end = users * events / 100 * 97
-      while try trial.acknowledged < end { try await trial.run(schedule.next()) }
+      while try trial.acknowledged < end {
+        try await trial.run(schedule.next())
+        try await trial.killAudit()
+      }
       let outcome = try await trial.finish()
       trial.tell("all was read\n\(outcome.tables)")
       #expect(outcome.verdict.acknowledged == users * events)

@@ -12,6 +12,8 @@ struct Outcome {
   let memory: (now: Double, most: Double, growth: Double)
   let starts: Int
   let complaints: [String: Int]
+  /// How many events have an obligation in the audit log, and how often that was started; nil where there was none.
+  let audited: (events: Int, starts: Int)?
 
   /// The longest that it took until all was well again.
   var slowestRecovery: Duration { recoveries.values.map(\.slowest).max() ?? .zero }
@@ -20,7 +22,7 @@ struct Outcome {
   var tables: String {
     let answers = sent.answers.sorted { $0.key < $1.key }.map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
     let rate = Double(verdict.acknowledged) / sent.seconds
-    let rows: [(String, String)] = [
+    var rows: [(String, String)] = [
       ("notifications answered 200", "\(verdict.acknowledged), \(Int(rate)) a second, all faults included"),
       ("requests", "\(sent.requests); answers: \(answers)"),
       ("answers that the sender never saw, or ignored", "\(sent.cut + sent.ignored + sent.broken + sent.late)"),
@@ -42,6 +44,10 @@ struct Outcome {
       ("starts of the ingress", "\(starts)"),
       ("what the ingress logged as an error", complaints.map { "\($0.value) × «\($0.key)»" }.joined(separator: "; ")),
     ]
+    if let audited {
+      rows.append(
+        ("in the audit log, which was started \(audited.starts) times", "\(audited.events), one obligation each"))
+    }
     let faults = Disruption.allCases.map { kind -> String in
       let (times, slowest) = recoveries[kind] ?? (0, .zero)
       return "| \(kind.rawValue) | \(times) | \(Trial.seconds(slowest)) s |"

@@ -8,9 +8,13 @@ import Testing
   func nothingIsLostWhateverBreaks() async throws {
     let random = SeededRandom()
     try await Trial.run(users: 150, events: 8) { trial in
+      try await trial.beginAudit()
       try trial.send(rate: 200, doubts: 20_000, seed: random.seed)
       var schedule = DisruptionSchedule(random, lasting: 0.2...1)
-      while try trial.acknowledged < 900 { try await trial.run(schedule.next()) }
+      while try trial.acknowledged < 900 {
+        try await trial.run(schedule.next())
+        try await trial.killAudit()
+      }
       let outcome = try await trial.finish()
       #expect(outcome.verdict.acknowledged == 1200)
       outcome.expectNothingLost("seed \(random.seed)")

@@ -20,6 +20,7 @@ final class Trial {
   private(set) var recoveries: [Disruption: (times: Int, slowest: Duration)] = [:]
   private let beginnings: [String: [Int32: Int64]]
   private var sender: PersistentSender?
+  private var audit: TrialAudit?
   private let begun = MonotonicTime.now
   private var lastProgress = MonotonicTime.now
   private let spool = TemporaryDirectory()
@@ -41,6 +42,7 @@ final class Trial {
       } catch { result = .failure(error) }
       await trial.sender?.kill()
       await trial.ingress.kill()
+      await trial.audit?.kill()
       for disruption in Disruption.allCases where disruption.place == .brokers {
         for broker in 0..<3 { try await trial.end(disruption, broker) }
       }
@@ -56,6 +58,15 @@ final class Trial {
     let own = ["SIWA_INGRESS_SPOOL_DIRECTORY": spool.path, "SIWA_INGRESS_SPOOL_AFTER": "500ms"]
     ingress = BreakableIngress(stage, faults, settings: own.merging(settings) { $1 })
     beginnings = try await TrialReader.ends(cluster.straight)
+  }
+
+  /// Starts the audit log beside it, whose word is heard at the end.
+  func beginAudit() async throws { audit = try await TrialAudit(stage) }
+
+  /// Kills the audit log, and starts it again.
+  func killAudit() async throws {
+    tell("the audit log is killed")
+    try await audit?.killAndStart()
   }
 
   /// Begins to send.
@@ -144,9 +155,11 @@ final class Trial {
     try await untilRecovered()
     #expect(try await ingress.end() == .exit(0))
     let history = try await TrialReader.history(of: bodies, cluster.straight, from: beginnings)
+    let audited = try await audit?.check(history, of: bodies.trial)
     return Outcome(
       sent: sent, verdict: history.verdict(acknowledged: try #require(sent.users)), recoveries: recoveries,
-      memory: ingress.memory, starts: ingress.starts, complaints: ingress.complaints)
+      memory: ingress.memory, starts: ingress.starts, complaints: ingress.complaints,
+      audited: audited.map { ($0, audit?.starts ?? 0) })
   }
 
   /// Tells the sender to begin nothing new.
