@@ -28,15 +28,19 @@ extension Subject {
   /// The JWS of a body that can be taken apart.
   private static func jws(in body: [UInt8]) -> [UInt8]? {
     do throws(Refusal) {
-      return try unsafe UnverifiedNotification(body: body.span.bytes).jws
+      return try unsafe UnverifiedNotification(body: body.span.bytes).jws.text
     } catch { return nil }
   }
 
-  /// Claims that Apple signed are refused, or become events that we can write down and read again.
+  /// Claims that Apple signed are refused, or become events that we can write down and read again, or are those of an
+  /// identity token: never both.
   static func checkClaims(_ bytes: [UInt8]) throws {
     let parts = bytes.split(separator: 0x0a, maxSplits: 1, omittingEmptySubsequences: false).map(Array.init)
     guard parts.count == 2 else { return }
     let jws = (parts.map { Base64URL.encode($0) } + ["AAAA"]).joined(separator: ".")
+    let (token, again) = (Apple.identityToken(parts[1]), Apple.identityToken(parts[1]))
+    try promise("it names the same person each time", token == again)
+    try promise("who signs in has an app of ours", token.map { Apple.teams[$0.client] == $0.account.team } ?? true)
     let believed: [VerifiedNotification]
     do throws(Refusal) {
       let notification = try UnverifiedNotification(jws: Array(jws.utf8))
@@ -44,6 +48,7 @@ extension Subject {
         try Apple.verifier.believe(notification, by: Apple.signingKey, lastSeen: nil, at: time, acceptingLate: false)
       }
     } catch { return }
+    try promise("a notification signs nobody in", token == nil)
     try promise("it means the same each time", believed[0].events == believed[1].events)
     try promise("it is for one of our apps", Apple.teams[believed[0].audience] == believed[0].team)
     try promise("it says something", !believed[0].events.isEmpty)
@@ -80,6 +85,15 @@ private enum Apple {
   ]
   static let verifier = NotificationVerifier(
     issuer: "https://appleid.apple.com", teams: teams, clockTolerance: .seconds(60))
+
+  /// What the claims of an identity token say of a sign-in without a nonce; nil where they are none.
+  static func identityToken(_ claims: [UInt8]) -> VerifiedIdentityToken? {
+    let verifier = IdentityTokenVerifier(
+      issuer: "https://appleid.apple.com", teams: teams, clockTolerance: .seconds(60))
+    do throws(IdentityTokenRefusal) {
+      return try verifier.believe(claims, of: ExpectedSignIn(to: app("com.example.app"), nonce: nil), at: now)
+    } catch { return nil }
+  }
 
   private static func file(_ name: String) -> [UInt8] {
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -47,9 +47,11 @@ package struct SigningKeyRing: Sendable {
     guard jws.count <= UnverifiedNotification.maximumBodySize else { return .unproven(nil) }
     let notification: UnverifiedNotification
     do throws(Refusal) { notification = try UnverifiedNotification(jws: jws) } catch { return .unproven(nil) }
-    let keyID = notification.keyID
+    let keyID = notification.jws.keyID
     guard let candidates = entries[keyID] else { return .unknownKey(keyID) }
-    guard let entry = candidates.first(where: { notification.isSigned(by: $0.key) }) else { return .unproven(keyID) }
+    guard let entry = candidates.first(where: { notification.jws.isSigned(by: $0.key) }) else {
+      return .unproven(keyID)
+    }
     let verifier = NotificationVerifier(
       issuer: issuer, teams: [event.audience: event.team], clockTolerance: .zero)
     do throws(Refusal) {

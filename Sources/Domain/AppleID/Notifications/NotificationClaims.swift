@@ -32,7 +32,7 @@ struct NotificationClaims: ~Copyable {
   private mutating func read(_ name: String, _ value: inout JSONReader) throws(JSONError) {
     switch name {
     case "iss": issuer = try value.readString()
-    case "aud": audiences = try Self.readAudiences(&value)
+    case "aud": audiences = try value.readStrings()
     case "exp": expiry = try value.readInteger()
     case "iat": issue = try value.readInteger()
     case "jti": id = try value.readString()
@@ -40,13 +40,5 @@ struct NotificationClaims: ~Copyable {
     case "sub", "nonce", "at_hash", "c_hash": isAboutSignIn = true
     default: break
     }
-  }
-
-  /// One audience, or several (RFC 7519 §4.1.3).
-  private static func readAudiences(_ value: inout JSONReader) throws(JSONError) -> [String] {
-    guard try value.kind == .array else { return [try value.readString()] }
-    var audiences: [String] = []
-    try value.readArray { element throws(JSONError) in audiences.append(try element.readString()) }
-    return audiences
   }
 }

@@ -13,10 +13,10 @@ extension NotificationVerifier {
     guard jws.count <= UnverifiedNotification.maximumBodySize else { return .refused(.bodyTooLarge) }
     do {
       let notification = try UnverifiedNotification(jws: jws)
-      guard let signingKey = key(notification.keyID), let publicKey = signingKey.publicKey else {
-        return .unknownKey(notification.keyID)
+      guard let signingKey = key(notification.jws.keyID), let publicKey = signingKey.publicKey else {
+        return .unknownKey(notification.jws.keyID)
       }
-      guard notification.isSigned(by: publicKey) else { return .refused(.wrongSignature) }
+      guard notification.jws.isSigned(by: publicKey) else { return .refused(.wrongSignature) }
       return .verified(try believe(notification, by: signingKey, lastSeen: nil, at: now, acceptingLate: true))
     } catch {
       return .refused(error)

@@ -42,12 +42,12 @@ package struct NotificationVerifier: Sendable {
   ) -> Verdict {
     do {
       let notification = try UnverifiedNotification(body: body)
-      guard let (key, written, lastSeen) = keys.find(notification.keyID, at: now) else {
-        return .unknownKey(notification.keyID)
+      guard let (key, written, lastSeen) = keys.find(notification.jws.keyID, at: now) else {
+        return .unknownKey(notification.jws.keyID)
       }
-      guard notification.isSigned(by: key) else { return .refused(.wrongSignature) }
+      guard notification.jws.isSigned(by: key) else { return .refused(.wrongSignature) }
       let verified = try believe(notification, by: written, lastSeen: lastSeen, at: now, acceptingLate: false)
-      if !wasLookedUp, isLate(verified.issuedAt, after: lastSeen) { return .unknownKey(notification.keyID) }
+      if !wasLookedUp, isLate(verified.issuedAt, after: lastSeen) { return .unknownKey(notification.jws.keyID) }
       return .verified(verified)
     } catch {
       return .refused(error)
@@ -58,7 +58,7 @@ package struct NotificationVerifier: Sendable {
   /// Apple signed it. Nil where none can be read.
   package func audience(in body: RawSpan) -> ClientID? {
     do {
-      let claims = try NotificationClaims(reading: UnverifiedNotification(body: body).payload)
+      let claims = try NotificationClaims(reading: UnverifiedNotification(body: body).jws.payload)
       return claims.audiences.first.flatMap(ClientID.init)
     } catch {
       return nil  // whatever is wrong with it, it names nobody
@@ -77,7 +77,7 @@ package struct NotificationVerifier: Sendable {
   ) throws(Refusal) -> VerifiedNotification {
     let claims: NotificationClaims
     do {
-      claims = try NotificationClaims(reading: notification.payload)
+      claims = try NotificationClaims(reading: notification.jws.payload)
     } catch {
       throw .malformedClaims
     }
@@ -100,11 +100,11 @@ package struct NotificationVerifier: Sendable {
       : expiry.milliseconds < now.milliseconds - tolerance && !isLateAccepted
         ? .expired : latest < issue.milliseconds ? .notYetValid : nil
     let frame = NotificationFrame(
-      id: id, team: team, audience: audience, issuedAt: issue, payload: notification.payload, untimely: untimely,
+      id: id, team: team, audience: audience, issuedAt: issue, payload: notification.jws.payload, untimely: untimely,
       latest: latest)
     return VerifiedNotification(
       id: id, team: team, audience: audience, issuedAt: issue, signingKey: signingKey,
-      events: frame.events(in: written), jws: notification.jws)
+      events: frame.events(in: written), jws: notification.jws.text)
   }
 
   /// The first audience that is an app of ours, and its team.

@@ -1,7 +1,7 @@
 import AccountEvents
 import JSON
 
-/// The header of a JWS as a notification may have it: nothing in it decides anything but which of Apple's keys to try.
+/// The header of a JWS as Apple signs them: nothing in it decides anything but which of Apple's keys to try.
 ///
 /// The algorithm belongs to the key, so the header may only repeat it. Members that we do not know are ignored, as
 /// RFC 7515 §4 demands; those that would change what a signature means are refused.
@@ -11,7 +11,8 @@ struct JWSHeader {
 
   private static let limits = JSONLimits(bytes: 1024, depth: 4, members: 16)
 
-  init(reading text: [UInt8]) throws(Refusal) {
+  /// Reads a header. `types`: what `typ` may be beside missing, in lowercase.
+  init(reading text: [UInt8], types: [String]) throws(Refusal) {
     var algorithm: String?, keyID: String?, type: String?
     var isCritical = false, bringsKey = false
     do {
@@ -33,13 +34,8 @@ struct JWSHeader {
     if isCritical { throw .criticalHeader }
     if bringsKey { throw .keyInHeader }
     guard algorithm == "RS256" else { throw .wrongAlgorithm }
-    if let type, !Self.isHarmless(type) { throw .wrongType }
+    if let type, !types.contains(type.lowercased()) { throw .wrongType }
     guard let keyID = keyID.flatMap(KeyID.init) else { throw .malformedKeyID }
     self.keyID = keyID
-  }
-
-  /// Apple sends none. `JWT` says nothing, and the others are what RFC 8417 §2.3 would have it be.
-  private static func isHarmless(_ type: String) -> Bool {
-    ["jwt", "secevent+jwt", "application/secevent+jwt"].contains(type.lowercased())
   }
 }
