@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Kafka
 import TestSupport
 import Testing
@@ -83,5 +84,20 @@ import Testing
       #expect(end == .exit(1))
       #expect(errors.contains("siwa-ingress: cannot listen on \(taken.address): Address already in use\n"))
     }
+  }
+
+  /// Kafka takes the connection and says nothing: for a minute, if nobody interrupts it.
+  @Test(.timeLimit(.minutes(10)), arguments: [SIGINT, SIGTERM])
+  func anOperatorCanBreakACommandOff(signal: Int32) async throws {
+    let silent = try ListeningSocket(.loopback(port: 0))
+    try await RunningProgram.run(
+      "siwa", ["topics", "list", "--set", "kafka.bootstrap.servers=\(silent.address)"]
+    ) { program in
+      let connection = try #require(try await silent.accept())
+      program.signal(signal)
+      #expect(try await program.untilEnd() == .signal(signal))
+      connection.close()
+    }
+    silent.close()
   }
 }

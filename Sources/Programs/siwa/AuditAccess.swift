@@ -44,8 +44,6 @@ struct AuditAccess {
   /// Runs `body` with the log. What goes wrong is said on standard error, and the exit code tells a script what it means.
   @Loop
   func run(_ body: @Loop (Log) async throws -> ExitCode) async -> ExitCode {
-    // What only reads may be broken off at any moment.
-    Signals.unblock([SIGINT, SIGTERM])
     do {
       let settings = try settings()
       guard let key = key ?? settings?.key else {

@@ -26,3 +26,11 @@ enum Interruption {
     if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
   }
 }
+
+/// A command that a signal stops in good order, as it waits for SIGINT and SIGTERM itself. Any other one simply ends: what
+/// it has done is done, as after a kill.
+protocol StoppedInOrder: Command {}
+
+extension DevCommand: StoppedInOrder {}
+extension ReplayCommand: StoppedInOrder {}
+extension SimulateCommand: StoppedInOrder {}

@@ -26,6 +26,9 @@ struct Siwa {
         AuditReceiptCommand.self, AuditCheck.self, AuditBundleCommand.self, AuditCreateKey.self, AuditRotateKey.self,
         ConfigurationCheck.self, ConfigurationList.self,
       ])
+    let isStoppedInOrder =
+      if case .command(let command) = program.parse(words) { command is any StoppedInOrder } else { false }
+    if !isStoppedInOrder { Signals.unblock([SIGINT, SIGTERM]) }
     exit(Loop.run { await program.run(words).rawValue })
   }
 }
