@@ -19,19 +19,20 @@ final class ProgressBar {
     last = begin
   }
 
-  /// Says that so much is done, unless something was said just now.
-  func note(done: Int64, of total: Int64) {
+  /// Says that so much is done, unless something was said just now; of nobody knows how much where `total` is nil.
+  func note(done: Int64, of total: Int64?) {
     let now = MonotonicTime.now
     guard now - last >= (Terminal.isWatched ? Self.pause.onTerminal : Self.pause.elsewhere) else { return }
     last = now
     let words = Self.words(done, of: total, what, after: now - begin)
     guard Terminal.isWatched else { return Terminal.complain(words) }
+    isDrawn = true
+    guard let total else { return Terminal.overwrite(words, columns: Self.columns) }
     let share = total > 0 ? Double(done) / Double(total) : 1
     let room = max(0, Self.columns - words.count - 4)
     let full = min(room, Int(Double(room) * share))
     let bar = String(repeating: "=", count: full) + String(repeating: " ", count: room - full)
     Terminal.overwrite("[\(bar)]  \(words)", columns: Self.columns)
-    isDrawn = true
   }
 
   /// Takes the bar away: what is said next stands in its place.
@@ -40,9 +41,10 @@ final class ProgressBar {
     isDrawn = false
   }
 
-  private static func words(_ done: Int64, of total: Int64, _ what: String, after time: Duration) -> String {
+  private static func words(_ done: Int64, of total: Int64?, _ what: String, after time: Duration) -> String {
     let seconds = Double(time.wholeNanoseconds) / 1e9
     let rate = seconds > 0 ? Double(done) / seconds : 0
+    guard let total else { return "\(done) \(what)  \(Int64(rate))/s" }
     // Nobody waits for longer than a hundred hours.
     let left = rate > 0 ? ", \(clock(Int64(min(Double(max(0, total - done)) / rate, 359_999)))) left" : ""
     return "\(percent(done, of: total))%  \(done) of \(total) \(what)  \(Int64(rate))/s\(left)"

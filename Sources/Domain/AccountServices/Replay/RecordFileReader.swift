@@ -7,18 +7,12 @@ package import Kafka
 ///
 /// Its calls block: it is made for a command that has nothing else to do.
 package final class RecordFileReader {
-  /// How much is read at once.
-  private static let chunk = 1 << 18
-  private static let newline = UInt8(ascii: "\n")
-
   /// The topic of the records.
   package private(set) var topic = ""
 
   private let path: String
   private let descriptor: CInt
-  /// What was read and not taken.
-  private var waiting: [UInt8] = []
-  private var position = 0
+  private let lines: LineReader
   private var line = 0
   private var records: Int64 = 0
   private var isOver = false
@@ -29,6 +23,7 @@ package final class RecordFileReader {
   package init(_ path: String) throws(RecordFileError) {
     self.path = path
     descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    lines = LineReader(descriptor, limit: RecordLine.limits.bytes, mayLackLastEnd: false)
     guard descriptor >= 0 else { throw RecordFileError(path, "\(SystemError.current)") }
     guard case .beginning(let format, let version, let topic)? = try readLine(), format == RecordLine.format else {
       throw fault("no file of records")
@@ -76,33 +71,14 @@ package final class RecordFileReader {
   /// The next line without its end; nil where there is none. A line that is not ended was cut off.
   private func takeLine() throws(RecordFileError) -> [UInt8]? {
     line += 1
-    var searched = position
-    while true {
-      if let end = waiting[searched...].firstIndex(of: Self.newline) {
-        defer { position = end + 1 }
-        return Array(waiting[position..<end])
+    do throws(LineReader.Fault) {
+      return try lines.next()
+    } catch {
+      switch error {
+      case .tooLong: throw fault("too long")
+      case .cutOff: throw fault("the file ends before its end: it was cut off")
+      case .system(let error): throw RecordFileError(path, "\(error)")
       }
-      searched = waiting.count
-      guard searched - position <= RecordLine.limits.bytes else { throw fault("too long") }
-      waiting.removeFirst(position)
-      (searched, position) = (searched - position, 0)
-      guard try readMore() else {
-        if waiting.isEmpty { return nil }
-        throw fault("the file ends before its end: it was cut off")
-      }
-    }
-  }
-
-  private func readMore() throws(RecordFileError) -> Bool {
-    var chunk = [UInt8](repeating: 0, count: Self.chunk)
-    while true {
-      let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 {
-        if errno == EINTR { continue }
-        throw RecordFileError(path, "\(SystemError.current)")
-      }
-      waiting.append(contentsOf: chunk.prefix(count))
-      return count > 0
     }
   }
 }
