@@ -52,6 +52,14 @@ import Testing
     #expect(verdict([0, 1, 2, 3], quarantined: [1]) == EventHistory.Verdict(acknowledged: 4, twice: 1, quarantined: 1))
   }
 
+  @Test func whatIsOnTheTopicAloneIsToBeInTheLog() {
+    var history = EventHistory(users: 2, events: 2)
+    history.onTopic(user: 1, number: 0, partition: 0)
+    history.inQuarantine(user: 0, number: 1)
+    #expect(history.isOnTopic == [false, false, true, false] && history.eventsOnTopic == 1)
+    #expect(history.place(user: 1, number: 0) == 2 && history.place(user: 2, number: 0) == nil)
+  }
+
   @Test func recordsOfNobodyAreTold() {
     var history = EventHistory(users: 1, events: 1)
     history.onTopic(user: 1, number: 0, partition: 0)
