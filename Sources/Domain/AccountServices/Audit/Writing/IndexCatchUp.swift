@@ -1,8 +1,9 @@
-import EventLoop
+package import EventLoop
 package import Telemetry
 package import TransparencyLog
 
 /// Brings the index of a log to the log's size: after a crash, or where it is begun anew.
+@Loop
 package struct IndexCatchUp {
   /// How many entries are taken at once.
   private static let page: UInt64 = 8192
@@ -19,7 +20,6 @@ package struct IndexCatchUp {
   }
 
   /// Takes into the index what it lacks. One that is another log's, or ahead of this one, is begun anew.
-  @Loop
   package func run() async throws {
     let (indexed, head) = try await journal.run { ($0.indexed, $0.head) }
     let view = LogView(source, at: head)
