@@ -404,6 +404,40 @@ import Testing
     #expect(try await verify() == sampleEntries(300))
   }
 
+  @Test func aNoteThatTheLogsKeyHasNotSignedIsNotShown() async throws {
+    let (writer, stranger) = (try open(), try NoteSigner.generate(name: Self.origin).signer)
+    try append(0..<3, to: writer)
+    let text = try writer.flush().text
+    let foreign = try await SignedNote.sign(text, with: stranger)
+    expect(.unsigned) { try writer.publish(foreign, by: signer.key) }
+    let wrong = try SignedNote(text: text, [NoteSignature(by: signer.key, foreign.signatures[0].bytes)])
+    expect(.badSignature) { try writer.publish(wrong, by: signer.key) }
+    #expect(writer.published == nil)
+    try writer.publish(await SignedNote.sign(text, with: signer), by: signer.key)
+    #expect(!writer.isUnpublished)
+  }
+
+  @Test func onlyAHistoryThatContinuesTheShownOneIsShown() async throws {
+    let keys = try (0..<3).map { _ in try NoteSigner.generate(name: Self.origin).signer }
+    let writer = try open()
+    try append(0..<3, to: writer)
+    let first = try await KeyRotation.sign(try writer.flush(), from: signer, to: keys[0])
+    let history = try KeyHistory().appending(first)
+    expect(.conflict) { try writer.publish(history) }
+    try await publish(writer)
+    expect(.malformed) { try writer.publish(KeyHistory()) }
+    try writer.publish(history)
+    try writer.publish(history)
+    let other = try await KeyRotation.sign(writer.flushed, from: signer, to: keys[1])
+    expect(.conflict) { try writer.publish(KeyHistory().appending(other)) }
+    let second = try await KeyRotation.sign(writer.flushed, from: keys[0], to: keys[2])
+    try writer.publish(history.appending(second))
+    expect(.conflict) { try writer.publish(history) }
+    try append(3..<5, to: writer)
+    try writer.publish(await SignedNote.sign(try writer.flush().text, with: keys[2]))
+    #expect(try await verify() == sampleEntries(5))
+  }
+
   @Test func theHistoryOfKeysIsShownBesideTheCheckpoint() async throws {
     let next = try NoteSigner.generate(name: Self.origin).signer
     let writer = try open()

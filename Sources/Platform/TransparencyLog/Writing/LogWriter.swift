@@ -133,8 +133,10 @@ package final class LogWriter {
   /// Shows a signed checkpoint to readers: the last one that was flushed, or once more the one that they see, with other
   /// signatures. Then removes partial files that full ones have replaced.
   ///
-  /// Throws `.conflict` for any other one. After `.full` or `.failed` it can be called again.
-  package func publish(_ note: SignedNote) throws(LogError) {
+  /// Throws `.conflict` for any other one, and `.unsigned` or `.badSignature` where the log's key is given and has not
+  /// signed it: readers would believe nothing any more. After `.full` or `.failed` it can be called again.
+  package func publish(_ note: SignedNote, by key: VerifierKey? = nil) throws(LogError) {
+    if let key { _ = try note.verified(by: [key]) }
     guard note.text == flushed.text || note.text == published?.text else {
       throw LogError(.conflict, LogPath.checkpoint, "this is not the checkpoint that was flushed")
     }
@@ -155,8 +157,25 @@ package final class LogWriter {
   }
 
   /// Shows the history of the log's keys to readers. It has to stand there before a checkpoint that a new key has signed.
+  ///
+  /// Throws `.malformed` for an empty history, `.tooLarge` for one that no reader takes, and `.conflict` for one that does
+  /// not continue what readers see, or whose last tree is not the one that was flushed and published last: readers would
+  /// take a published checkpoint before it for a log that has shrunk.
   package func publish(_ history: KeyHistory) throws(LogError) {
-    try files.replace(LogPath.keys, with: history.bytes)
+    guard let last = history.rotations.last else { throw .malformed("a history without a rotation") }
+    let bytes = history.bytes
+    guard bytes.count <= KeyHistory.maximumByteCount else {
+      throw LogError(.tooLarge, LogPath.keys, "more than \(KeyHistory.maximumByteCount) bytes")
+    }
+    if let known = try files.contents(of: LogPath.keys, limit: KeyHistory.maximumByteCount), known != bytes {
+      guard bytes.starts(with: known + [UInt8(ascii: "\n")]) else {
+        throw LogError(.conflict, LogPath.keys, "the history does not continue the one that is published")
+      }
+    }
+    guard last.head == flushed.head, !isUnpublished else {
+      throw LogError(.conflict, LogPath.keys, "the last rotation is not at the checkpoint that was published last")
+    }
+    try files.replace(LogPath.keys, with: bytes)
   }
 
   /// Removes the partial files of what became full between two sizes that readers have seen.
