@@ -276,6 +276,38 @@ import Testing
     #expect(try await verdict(log).get().trust.newestKey == next.key)
   }
 
+  /// The key is replaced between the first reading and the second one.
+  @Test(arguments: ["checkpoint", "keys"])
+  func aRotationMeanwhileIsNoFinding(first: String) async throws {
+    struct Changing: LogSource {
+      let log: MemoryLog
+      let path: String
+      let after: [String: [UInt8]]
+      func read(_ path: String, limit: Int) async throws(LogError) -> [UInt8]? {
+        let bytes = try await log.read(path, limit: limit)
+        if path == self.path { for (path, bytes) in after { log[path] = bytes } }
+        return bytes
+      }
+    }
+    let (log, next) = (try await log(), try NoteSigner.generate(name: Self.origin).signer)
+    let tree = NaiveTree(entries: Self.entries)
+    let at = Checkpoint(origin: Self.origin, head: tree.head(first == "keys" ? 300 : 700))
+    log["checkpoint"] = try await SignedNote.sign(
+      Checkpoint(origin: Self.origin, head: tree.head(300)).text, with: signer
+    ).bytes
+    let after = [
+      "keys": try await KeyRotation.sign(at, from: signer, to: next).note.bytes,
+      "checkpoint": try await SignedNote.sign(
+        Checkpoint(origin: Self.origin, head: tree.head(700)).text, with: next
+      ).bytes,
+    ]
+    let source = Changing(log: log, path: first, after: after)
+    let trust = try LogTrust(origin: Self.origin, key: signer.key, policy: .none)
+    let opened = try await LogView.open(source, trusting: trust)
+    #expect([300, 700].contains(opened.checkpoint.checkpoint.size))
+    #expect(try await LogView.open(source, trusting: trust).checkpoint.key == next.key)
+  }
+
   @Test func aLogThatCannotBeReadIsNoFinding() async throws {
     struct Broken: LogSource {
       let log: MemoryLog

@@ -22,8 +22,7 @@ extension LogView {
     entry: (_ index: UInt64, _ entry: RawSpan) throws -> Void
   ) async throws -> Result<VerifiedLog, LogFinding> {
     do {
-      let trust = try await follow(trust, in: source)
-      let checkpoint = try await readCheckpoint(of: source, trusting: trust)
+      let (checkpoint, trust) = try await open(source, trusting: trust)
       let known = older + trust.history.rotations.map(\.head)
       var tree = WholeTree(source, checkpoint.checkpoint.head, known: known)
       try await tree.verify(progress: progress, entry: entry)
@@ -33,17 +32,46 @@ extension LogView {
     }
   }
 
+  /// The log's checkpoint, verified, and trust in the log with the keys of its history. Throws a `LogFinding` where they are
+  /// not to be believed.
+  ///
+  /// A rotation may happen meanwhile. The keys are read behind the checkpoint, so that a new key's is not taken for a
+  /// stranger's; and both once more where the keys tell of a larger tree, which was published before they were.
+  package static func open(
+    _ source: any LogSource, trusting trust: LogTrust
+  ) async throws -> (checkpoint: VerifiedCheckpoint, trust: LogTrust) {
+    var trust = trust
+    for _ in 0..<3 {
+      let note = try await readNote(of: source)
+      trust = try await follow(trust, in: source)
+      let size = try await judging(LogPath.checkpoint) { try Checkpoint(note.text).size }
+      if trust.replacement(after: size) == nil { return (try await verify(note, trusting: trust), trust) }
+    }
+    return (try await verify(try await readNote(of: source), trusting: trust), trust)
+  }
+
   /// The log's checkpoint, verified. Throws a `LogFinding` where it is not to be believed, or smaller than the tree at
   /// which the log's key was replaced.
   package static func readCheckpoint(
     of source: any LogSource, trusting trust: LogTrust
   ) async throws -> VerifiedCheckpoint {
+    try await verify(readNote(of: source), trusting: trust)
+  }
+
+  private static func readNote(of source: any LogSource) async throws -> SignedNote {
     let path = LogPath.checkpoint
     return try await judging(path) {
       guard let bytes = try await source.read(path, limit: SignedNote.maximumByteCount) else {
         throw LogFinding(.missing, path, "a log has a checkpoint")
       }
-      let verified = try trust.verify(SignedNote(bytes))
+      return try SignedNote(bytes)
+    }
+  }
+
+  private static func verify(_ note: SignedNote, trusting trust: LogTrust) async throws -> VerifiedCheckpoint {
+    let path = LogPath.checkpoint
+    return try await judging(path) {
+      let verified = try trust.verify(note)
       if let head = trust.replacement(after: verified.checkpoint.size)?.head {
         throw LogFinding(
           .shrunk, path, "\(verified.checkpoint.size) entries, after a rotation of the key at \(head.size)")

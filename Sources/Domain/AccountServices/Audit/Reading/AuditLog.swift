@@ -16,8 +16,8 @@ package struct AuditLog: Sendable {
 
   /// Opens a log at its newest checkpoint. Throws a `LogFinding` where that is not to be believed.
   package static func open(_ source: any LogSource, trusting trust: LogTrust) async throws -> AuditLog {
-    let trust = try await LogView.follow(trust, in: source)
-    return AuditLog(try await LogView.readCheckpoint(of: source, trusting: trust), trust, source)
+    let (checkpoint, trust) = try await LogView.open(source, trusting: trust)
+    return AuditLog(checkpoint, trust, source)
   }
 
   /// A log that was verified as a whole.
