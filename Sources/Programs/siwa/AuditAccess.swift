@@ -2,9 +2,6 @@ import AccountEvents
 import AccountServices
 import Configuration
 import EventLoop
-import Glibc
-import HTTPClient
-import Kafka
 import TransparencyLog
 
 /// What the commands that read an audit log have in common: which log, and whose signatures are believed.
@@ -54,9 +51,9 @@ struct AuditAccess {
       let witnesses = witnesses.isEmpty ? settings?.witnesses ?? [] : witnesses
       guard let trust = LogTrust(by: key, witnesses, quorum: quorum ?? settings?.quorum) else { return .misuse }
       let place = place ?? settings?.log ?? ""
-      let (source, client) = try open(place)
-      defer { client?.close() }
-      return try await body(Log(source: source, place: place, trust: trust, absent: settings?.absent ?? []))
+      let opened = try LogPlace(place, trustAnchor: trustAnchor)
+      defer { opened.close() }
+      return try await body(Log(source: opened.source, place: place, trust: trust, absent: settings?.absent ?? []))
     } catch {
       return ExitCode(complainingOfLog: error)
     }
@@ -73,24 +70,6 @@ struct AuditAccess {
     if place != nil, key != nil, options.file == nil, options.overrides.isEmpty { return nil }
     let sources = options.sources(environment: ConfigurationSources.processEnvironment)
     return try ConfigurationSchema.siwa.load(AuditSettings.self, from: sources).value
-  }
-
-  @Loop
-  private func open(_ place: String) throws -> (any LogSource, HTTPClient?) {
-    if place.contains("://") {
-      guard let url = HTTPClientURL(place) else {
-        throw LogError(.malformed, place, "expected an https address, or http on loopback")
-      }
-      let client = HTTPClient(
-        HTTPClientConfiguration(
-          userAgent: "siwa-audit", trustAnchors: trustAnchor.map { .systemAnd(file: $0) } ?? .system,
-          proxy: .environment, connectTimeout: .seconds(10), maximumConnections: 2, maximumRequests: 2))
-      return (LogWebsite(url, client), client)
-    }
-    var status = stat()
-    guard unsafe stat(place, &status) == 0 else { throw LogError(.missing, place, "\(SystemError.current)") }
-    if status.st_mode & S_IFMT == S_IFDIR { return (LogDirectory(place), nil) }
-    return (try LogArchive(place), nil)
   }
 }
 

@@ -11,6 +11,11 @@ struct AuditCheck: Command {
     Nothing is asked of anybody: the receipt has the entry, its way up to the root of a tree, and the checkpoint that the
     log has signed over that tree. docs/verify.py does the same without any of our software.
 
+    Once the log's key was rotated, its file 'keys' is needed, with --keys, for a receipt that is younger than that. A
+    receipt that is older proves nothing by itself any more: whoever has the replaced key, which may be why it was replaced,
+    could have made it since. Witnesses that cosigned it vouch for it (--witness), or the log itself, which has to begin
+    with the tree of the receipt (--log); that has the rotations, too.
+
     Exit codes: 0 the log has this entry, 1 it is not proven, 2 the command line makes no sense, 3 a file cannot be read.
 
     """
@@ -20,11 +25,16 @@ struct AuditCheck: Command {
     CommandExample(
       "siwa audit check FILE.tlog-proof --vkey VKEY --keys keys --witness VKEY",
       "After the log's key was rotated, and only if a witness has seen it."),
+    CommandExample(
+      "siwa audit check FILE.tlog-proof --vkey VKEY --log https://audit.example.com/siwa",
+      "A receipt from before the rotation: the log still has to have it."),
   ]
 
   private let file: String
   private let key: VerifierKey
   private let keys: String?
+  private let place: String?
+  private let trustAnchor: String?
   private let witnesses: [VerifierKey]
   private let quorum: Int?
 
@@ -32,6 +42,11 @@ struct AuditCheck: Command {
     file = arguments.read("FILE", .path, "The receipt, a .tlog-proof.")
     key = arguments.read("--vkey", "VKEY", .logKey, "The log's first key, from somebody that you trust.")
     keys = arguments.readIfPresent("--keys", "FILE", .path, "The log's file 'keys', where its key was rotated.")
+    place = arguments.readIfPresent(
+      "--log", "LOG", .text(1...4096),
+      "The log, which has to begin with the tree of the receipt: its directory, a bundle, or its https address.")
+    trustAnchor = arguments.readIfPresent(
+      "--trust", "FILE", .path, "PEM file with a certificate that is believed of the log's server, too.")
     witnesses = arguments.readAll(
       "--witness", "VKEY", .witnessKey, "The key of a witness that counts; may be repeated.")
     quorum = arguments.readIfPresent(
@@ -39,12 +54,14 @@ struct AuditCheck: Command {
       "How many of the witnesses have to have cosigned; without it, all.")
   }
 
-  func run() async -> ExitCode {
-    guard var trust = LogTrust(by: key, witnesses, quorum: quorum) else { return .misuse }
+  func run() async -> ExitCode { await check() }
+
+  @Loop
+  private func check() async -> ExitCode {
+    guard let trust = LogTrust(by: key, witnesses, quorum: quorum) else { return .misuse }
     do {
-      if let keys { trust = try trust.following(InputFile.read(keys, limit: KeyHistory.maximumByteCount)) }
       let bytes = try InputFile.read(file, limit: LogProof.maximumByteCount)
-      let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: trust)
+      let (receipt, checkpoint, head) = try await verify(bytes, trust)
       Terminal.say(String(decoding: receipt.entry.bytes, as: UTF8.self))
       Terminal.say(
         """
@@ -57,14 +74,36 @@ struct AuditCheck: Command {
         let names = Set(checkpoint.cosignatures.map(\.witness.name)).sorted().joined(separator: ", ")
         Terminal.say("Cosigned by \(names.isEmpty ? "nobody" : names)")
       }
+      if let head { Terminal.say("Continued   by the log of \(head.size) entries, root \(head.root)") }
       Terminal.say("The log has this entry.")
       return .success
-    } catch let error as LogError {
+    } catch let error as LogError where error.code != .failed {
       Terminal.complain("siwa: NO: \(error)")
       return .failure
     } catch {
-      Terminal.complain("siwa: \(error)")
-      return .unreachable
+      return ExitCode(complainingOfLog: error)
     }
+  }
+
+  /// The receipt and its checkpoint, and the newest tree of the log where one was named, which continues the receipt's.
+  @Loop
+  private func verify(
+    _ bytes: [UInt8], _ trust: LogTrust
+  ) async throws -> (AuditReceipt, VerifiedCheckpoint, continuedBy: TreeHead?) {
+    var trust = trust
+    if let keys { trust = try trust.following(InputFile.read(keys, limit: KeyHistory.maximumByteCount)) }
+    guard let place else {
+      let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: trust)
+      return (receipt, checkpoint, nil)
+    }
+    let opened = try LogPlace(place, trustAnchor: trustAnchor)
+    defer { opened.close() }
+    let log = try await AuditLog.open(opened.source, trusting: trust)
+    let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: log.trust, ofReplacedKeys: .none)
+    let head = checkpoint.checkpoint.head
+    guard try await log.view.consistencyProof(from: head.size).older == head else {
+      throw LogError(.unproven, "", "the log at \(place) does not begin with the \(head.size) entries of the receipt")
+    }
+    return (receipt, checkpoint, log.view.head)
   }
 }

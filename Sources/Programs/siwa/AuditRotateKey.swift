@@ -7,12 +7,21 @@ import TransparencyLog
 /// `siwa audit rotate-key`: another key signs the audit log's checkpoints from here on.
 struct AuditRotateKey: Command {
   static let name = "audit rotate-key"
-  static let summary = "Has the old key of the audit log sign for a new one, which signs from here on."
+  static let summary = "Replaces the key that signs the audit log's checkpoints: the old key signs for the new one."
   static let details = """
-    Stop siwa-audit-log before, and let audit-log.private-key name the new file afterwards. The rotation, signed by both
-    keys, stands in the log's file 'keys', which is published with it: whoever trusts the first key goes on to trust the
-    log, and what the old key signs for a larger tree than today's counts for nothing, whoever has it. Receipts of before
-    stay good; who checks a later one needs the file 'keys', too.
+    Four steps: make the new key with 'siwa audit create-key', for the same ORIGIN; stop siwa-audit-log, also where it
+    stands by; run this; let audit-log.private-key name the new file, and start siwa-audit-log again. audit.key stays what it
+    is: the first key.
+
+    Nobody has to be told. The rotation stands in the log's file 'keys', signed by both keys, and is published with the log:
+    whoever trusts the first key comes to the new one by it. What the old key signs for a larger tree than today's counts
+    for nothing from now on, so its file can be destroyed.
+
+    A receipt that is made later is checked with the file 'keys' ('siwa audit check --keys'). One that was made before is
+    proven by the witnesses that cosigned it, or by the log itself ('siwa audit check --log').
+
+    Both keys are files. For a key behind audit-log.signer, or for verifiers that know no rotations, there is
+    audit-log.former-private-key: both keys then sign each checkpoint, until everybody has the new one.
 
     Exit codes: 0 rotated, 1 the log or a key is not as it has to be, 2 the command line or the configuration makes no
     sense, 3 siwa-audit-log is still running.
@@ -21,7 +30,7 @@ struct AuditRotateKey: Command {
   static let examples = [
     CommandExample(
       "siwa audit rotate-key --old /etc/siwa/audit-key --new /etc/siwa/audit-key-2027",
-      "After 'siwa audit create-key' has made the second file, for the same origin.")
+      "With /etc/siwa/siwa.yaml, which names the log and its first key.")
   ]
 
   private let old: Secret
@@ -31,8 +40,10 @@ struct AuditRotateKey: Command {
   private let options: ConfigurationOptions
 
   init(reading arguments: inout CommandArguments) {
-    old = arguments.read("--old", "FILE", .secret, "The file of the key that signs now.")
-    new = arguments.read("--new", "FILE", .secret, "The file of the key that is to sign.")
+    old = arguments.read(
+      "--old", "FILE", .secret, "The file of the key that signs now: audit-log.private-key names it.")
+    new = arguments.read(
+      "--new", "FILE", .secret, "The file of the key that is to sign: 'siwa audit create-key' has made it.")
     directory = arguments.readIfPresent("--log", "DIRECTORY", .path, "The log's directory; otherwise audit.log says.")
     first = arguments.readIfPresent("--vkey", "VKEY", .logKey, "The log's first key; otherwise audit.key says.")
     options = ConfigurationOptions(reading: &arguments)
@@ -58,6 +69,10 @@ struct AuditRotateKey: Command {
       guard (history.rotations.last?.key ?? first) == old.key else {
         Terminal.complain("siwa: --old: not the key that signs now, which is \(history.rotations.last?.key ?? first)")
         return .failure
+      }
+      if writer.isUnpublished {
+        // What the writer was killed before: the old key's last checkpoint.
+        try writer.publish(try await SignedNote.sign(writer.flushed.text, with: old), by: old.key)
       }
       let rotation = try await KeyRotation.sign(writer.flushed, from: old, to: new)
       try writer.publish(try history.appending(rotation))

@@ -89,7 +89,7 @@ struct AuditVerify: Command {
     var lines = [
       "Log         \(checkpoint.checkpoint.origin)", "Read from   \(log.place)",
       "Entries     \(checkpoint.checkpoint.size)", "Root        \(checkpoint.checkpoint.root)",
-      "Signed by   \(checkpoint.key)\(rotations == 0 ? "" : ", after \(rotations) rotations of the key")",
+      "Signed by   \(checkpoint.key)\(rotations == 0 ? "" : ", after \(rotations) rotation\(rotations == 1 ? "" : "s") of the key")",
     ]
     if !log.trust.policy.witnesses.isEmpty {
       let names = Set(checkpoint.cosignatures.map(\.witness.name)).sorted().joined(separator: ", ")

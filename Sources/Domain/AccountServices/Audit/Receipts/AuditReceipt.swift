@@ -18,16 +18,17 @@ package struct AuditReceipt: Sendable {
     proof = LogProof(extra: entry.bytes, index: index, inclusion: inclusion, note: log.checkpoint.note)
   }
 
-  /// Reads a receipt, and says by which checkpoint the log has its entry. Throws what `LogProof.verify` throws, and
-  /// `.malformed` for a proof without an entry that this version can read.
+  /// Reads a receipt, and says by which checkpoint the log has its entry: `evidence` is what vouches for one by a key that
+  /// was replaced since. Throws what `LogProof.verify` throws, and `.malformed` for a proof without an entry that this
+  /// version can read.
   package static func verify(
-    _ file: [UInt8], trusting trust: LogTrust
+    _ file: [UInt8], trusting trust: LogTrust, ofReplacedKeys evidence: LogProof.Evidence = .cosignatures
   ) throws(LogError) -> (receipt: AuditReceipt, checkpoint: VerifiedCheckpoint) {
     let proof = try LogProof(file)
     guard let bytes = proof.extra else {
       throw LogError(.malformed, "", "a proof that does not have its entry with it, as extra data")
     }
-    let checkpoint = try proof.verify(.leaf(bytes), trusting: trust)
+    let checkpoint = try proof.verify(.leaf(bytes), trusting: trust, ofReplacedKeys: evidence)
     do throws(AuditEntryError) {
       return (AuditReceipt(entry: try AuditEntry(decoding: bytes), proof: proof), checkpoint)
     } catch {
