@@ -8,14 +8,18 @@ import HTTPClient
 import Kafka
 import TestSupport
 import Testing
+import TransparencyLog
 
 /// The programs on a broker with TLS, SASL and access control, each with the rights of docs/security.md and no others.
 @Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct SecurityTests {
   @Test func eachProgramDoesItsWorkWithTheRightsOfTheTable() async throws {
     try await run { rehearsal in
       try await rehearsal.anEventHasAllItsEffects()
+      try await rehearsal.anAuditorVerifiesTheLog()
       try await rehearsal.anOperatorDealsWithDeadLetters()
       try await rehearsal.anOperatorDealsWithQuarantine()
+      try await rehearsal.everyDecisionIsLogged()
+      try await rehearsal.anOperatorErasesAndSearches()
       try await rehearsal.anOperatorReplaysAndMovesAGroup()
       try await rehearsal.whatIsMissingIsSaid()
     }
@@ -89,6 +93,7 @@ private final class SecureRehearsal {
   private let person = Person(named: "ada")
   private var ingress: RunningIngress?
   private var members: [RunningMember] = []
+  private var auditLog: RunningAuditLog?
   private var brokers: String { stage.broker.bootstrapServers }
 
   init(
@@ -119,6 +124,7 @@ private final class SecureRehearsal {
     for consumer in TopicPlan.consumers {
       members.append(try await stage.start(consumer, secure.environment(as: "siwa-\(consumer)")))
     }
+    auditLog = try await stage.startAuditLog(secure.environment(as: "siwa-audit-log"))
     let url = try ingress.url
     try await simulator.order("team", ["team": AppleSide.team, "audiences": [AppleSide.app], "to": url.text])
     var expected = [try await simulator.notify(.emailEnabled, "ada", to: url) + ".relay-changed"]
@@ -136,6 +142,60 @@ private final class SecureRehearsal {
     for program in members.map(\.program) + [ingress.program] {
       _ = try await program.line(with: "a topic is less durable than it is to be")
       for words in ["nobody can say how durable", "authorization"] { #expect(!program.errors.contains(words)) }
+    }
+  }
+
+  func anAuditorVerifiesTheLog() async throws {
+    try await until(every: .milliseconds(100)) {
+      let complete = try await siwa("audit completeness")
+      return complete.end == .exit(0) && complete.output.contains("Obligations  2, ")
+    }
+    let log = try #require(auditLog)
+    try await log.untilReadiness(is: true)
+    for words in ["authorization", #""level":"error""#] { #expect(!log.program.errors.contains(words)) }
+    let verified = try await siwa("audit verify --records")
+    #expect(verified.end == .exit(0), "\(verified)")
+    #expect(verified.output.contains("Records     2 compared, 2 of them signed by Apple, "), "\(verified)")
+    let bundle = try await siwa("audit bundle -o \(stage.files.path)/audit.tar")
+    #expect(bundle.end == .exit(0) && bundle.errors == "", "\(bundle)")
+  }
+
+  /// What people decided about letters on the topics of four programs.
+  func everyDecisionIsLogged() async throws {
+    var expected: Set<String> = []
+    for decision in ["released", "discarded"] { expected.insert("\(Topic.quarantine.name) \(decision)") }
+    for consumer in TopicPlan.consumers {
+      for decision in ["retried", "discarded"] {
+        expected.insert("\(Topic.deadLetters(of: consumer).name) \(decision)")
+      }
+    }
+    let key = stage.auditKey.key
+    let trust = try LogTrust(origin: key.name, key: key, policy: .none)
+    try await until(every: .milliseconds(100)) {
+      var decided: Set<String> = []
+      let log = try await AuditLog.open(LogDirectory(stage.auditLog), trusting: trust)
+      try await log.entries(
+        progress: { _, _ in },
+        { _, entry in
+          guard case .decision(let decision) = entry else { return }
+          decided.insert("\(decision.source.origin.topic) \(decision.kind.rawValue)")
+        })
+      return decided == expected
+    }
+  }
+
+  func anOperatorErasesAndSearches() async throws {
+    let words = "--team \(AppleSide.team) --sub \(person.subject)"
+    let found = try await siwa("erase --verify \(words)")
+    #expect(found.end == .exit(0) && !found.errors.contains("siwa: "), "\(found)")
+    for topic in TopicPlan.all(partitions: 1, replication: 1).map(\.topic.name) {
+      #expect(found.output.contains("\(topic)  "), "\(topic): \(found)")
+    }
+    let asked = try await siwa("erase \(words) --reason tried --yes")
+    #expect(asked.end == .exit(0) && asked.errors == "", "\(asked)")
+    for line in ["reconcile --dry-run", "prune --older-than 60d --dry-run"] {
+      let done = try await siwa("store \(line)")
+      #expect(done.end == .exit(0) && done.errors == "", "\(line): \(done)")
     }
   }
 
@@ -226,6 +286,13 @@ private final class SecureRehearsal {
       let member = try await stage.start(.emailRelay, secure.environment(as: "siwa-email-relay"))
       _ = try await member.program.line(with: "notAuthorized", "Group authorization failed")
       #expect(try await member.end() == .exit(0))
+    }
+    let log = try #require(auditLog)
+    #expect(try await log.end() == .exit(0), "\(log.program.errors)")
+    try await without("siwa-audit-log", "Read", Topic.outcomes.name) { rule in
+      let log = try await stage.startAuditLog(secure.environment(as: "siwa-audit-log"))
+      _ = try await log.program.line(with: "reading from Kafka failed", "Topic authorization failed")
+      #expect(try await log.end() == .exit(0), "\(log.program.errors)")
     }
     for member in members { #expect(try await member.end() == .exit(0), "\(member.program.errors)") }
     #expect(try await ingress.end() == .exit(0))
