@@ -1,30 +1,43 @@
 import AccountEvents
 import AccountServices
-import AccountStore
 import AppleID
 import AppleSimulator
+import Configuration
+import Cryptography
 import EventLoop
 import Foundation
+import Glibc
 import HTTPClient
 import Kafka
 import TestSupport
 import Testing
+
+@testable import AccountStore
 
 /// What is left of a person once they are erased: nothing, wherever the programs have written of them.
 @Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct NothingLeftBehindTests {
   private nonisolated static let ada = Person(named: "ada")
 
   @Test func anErasedPersonIsFoundNowhere() async throws {
+    try await run(postgreSQL: nil)
+  }
+
+  @Test(PostgreSQLServer.isThere) func anErasedPersonIsFoundNowhereInPostgreSQL() async throws {
+    try await run(postgreSQL: try await PostgreSQLServer(["wal_recycle=off"]))
+  }
+
+  private func run(postgreSQL server: PostgreSQLServer?) async throws {
     let files = TemporaryDirectory()
     let simulator = try await SimulatorProgram(in: files.path + "/simulator")
     let result: Result<Void, any Error>
     do {
       let broker = try await RealBroker()
+      let form = ConsumerStage.Form(postgreSQL: try await server?.makeDatabase())
       result = .success(
-        try await ConsumerStage.run(broker, simulator.side, in: files) { stage in
+        try await ConsumerStage.run(broker, simulator.side, in: files, form) { stage in
           let token = try await stage.signIn(Self.ada, code: try await simulator.signIn("ada"), at: .now - .seconds(60))
           try await plantAndErase(
-            stage, simulator, broker, files,
+            stage, simulator, broker, server, files,
             canaries: [
               Self.ada.subject, Self.ada.address, token.text,
             ])
@@ -35,8 +48,8 @@ import Testing
   }
 
   private func plantAndErase(
-    _ stage: ConsumerStage, _ simulator: SimulatorProgram, _ broker: RealBroker, _ files: TemporaryDirectory,
-    canaries: [String]
+    _ stage: ConsumerStage, _ simulator: SimulatorProgram, _ broker: RealBroker, _ server: PostgreSQLServer?,
+    _ files: TemporaryDirectory, canaries: [String]
   ) async throws {
     let brokers = broker.bootstrapServers
     let progress = try GroupProgress(brokers)
@@ -46,6 +59,7 @@ import Testing
     try await simulator.order("team", ["team": AppleSide.team, "audiences": [AppleSide.app], "to": url.text])
     var members: [RunningMember] = []
     for consumer in TopicPlan.consumers { members.append(try await stage.start(consumer)) }
+    let log = try await stage.startAuditLog()
 
     // Events, the state of mail, the spool, quarantine, and what no consumer can read.
     _ = try await simulator.notify(.emailEnabled, "ada", to: url)
@@ -78,6 +92,11 @@ import Testing
     #expect(before.end == .exit(1), "\(before)")
     #expect(before.output.contains("account-store  the account, sealed: its name, 1 tokens"), "\(before)")
     #expect(before.output.contains("apple.email-relay.v1  2 records  STAYS until the account is erased"), "\(before)")
+    // From here on the hashing key is being replaced.
+    try await beginHashRotation(stage.settings)
+    let during = try await verify(stage)
+    #expect(during.output == before.output, "\(during)")
+    let sealing = try await sealedKey(in: server)
     let asked = try await stage.siwa(
       "erase", "--team", AppleSide.team, "--sub", Self.ada.subject, "--reason", "a letter", "--yes")
     #expect(asked.end == .exit(0), "\(asked)")
@@ -104,32 +123,103 @@ import Testing
     #expect(try await stage.siwa("erasures", "close-letters").end == .exit(0))
     let last = try await verify(stage)
     #expect(last.end == .exit(0) && !last.output.contains("STAYS"), "\(last)")
+    let rotated = try await stage.siwa("store", "rotate-hash-key")
+    #expect(rotated.end == .exit(0), "\(rotated)")
+    let later = try await verify(stage)
+    #expect(later.output == last.output, "\(later)")
     #expect(try await verify(stage, "--strict").end == .exit(1), "the topics still have their records")
     let local = try await verify(stage, "--place", "account-store", "--place", "spool", "--strict")
     #expect(local.end == .exit(0), "\(local)")
 
-    var said = [before, after, closed, last].map { $0.output + $0.errors }
+    // The audit log has all of it, by the hash alone.
+    let event = try #require(asked.output.split(separator: "\n").first?.split(separator: " ").last.map(String.init))
+    try await until(every: .milliseconds(100)) {
+      try await stage.siwa("audit", "explain", event).output.contains("\nMet ")
+    }
+    let bundle = try await stage.siwa("audit", "bundle", "-o", files.path + "/audit.tar")
+    #expect(bundle.end == .exit(0), "\(bundle)")
+
+    var said = [before, during, after, closed, last, bundle].map { $0.output + $0.errors }
     for member in members {
       said.append(try await member.get("/metrics").text)
       #expect(try await member.end() == .exit(0))
       said.append(member.program.output + member.program.errors)
     }
+    said.append(try await log.administration.get("/metrics").text)
+    #expect(try await log.end() == .exit(0))
+    said.append(log.program.output + log.program.errors)
     said.append(try await ingress.get("/metrics").text)
     #expect(try await ingress.end() == .exit(0))
     said.append(ingress.program.output + ingress.program.errors)
-    let backup = files.path + "/backup.sqlite"
-    #expect(try await stage.siwa("store", "backup", backup).end == .exit(0))
     await progress.close()
+    var places = ["store", "spool", "audit-log", "audit.tar", "backup"].map { "\(files.path)/\($0)" }
+    if let server {
+      _ = files.write("backup", try await server.dump(database: Self.database))
+      // Its data, its WAL, and what it says.
+      places.append(server.directory)
+      try await expectGivenUp(try #require(sealing), by: server)
+    } else {
+      #expect(try await stage.siwa("store", "backup", files.path + "/backup").end == .exit(0))
+    }
     for canary in canaries {
       for text in said { #expect(!text.contains(canary), "in what the programs say") }
-      for folder in ["store", "spool", "."] {
-        for name in try FileManager.default.contentsOfDirectory(atPath: "\(files.path)/\(folder)") {
-          guard folder != "." || name.hasPrefix("backup") else { continue }
-          let bytes = try #require(FileManager.default.contents(atPath: "\(files.path)/\(folder)/\(name)"))
-          #expect(bytes.range(of: Data(canary.utf8)) == nil, "\(folder)/\(name)")
-        }
-      }
+      for place in places { #expect(try Self.files(at: place, with: Data(canary.utf8)) == []) }
       try await expectNothing(of: canary, on: brokers)
+    }
+    let hashes = stage.store.hashes(of: account).map { Data("\($0)".utf8) }
+    for place in ["audit-log", "audit.tar"] {
+      #expect(try hashes.contains { try !Self.files(at: "\(files.path)/\(place)", with: $0).isEmpty }, "\(place)")
+    }
+  }
+
+  // MARK: Bytes
+
+  /// The files at a place that hold these bytes.
+  private static func files(at place: String, with bytes: Data) throws -> [String] {
+    try #require(FileManager.default.fileExists(atPath: place), "\(place)")
+    let below = FileManager.default.subpaths(atPath: place) ?? []
+    return try ([place] + below.map { "\(place)/\($0)" }).filter { path in
+      var status = stat()
+      guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+      return try Data(contentsOf: URL(fileURLWithPath: path)).range(of: bytes) != nil
+    }
+  }
+
+  private nonisolated static let database = "test_1"
+
+  /// The data key, wrapped, that what the store has of the one account is sealed under: it lies in the table.
+  private func sealedKey(in server: PostgreSQLServer?) async throws -> Data? {
+    guard let server else { return nil }
+    let key = try await server.psql(
+      "CHECKPOINT; SELECT encode(data_key, 'base64') FROM siwa.account", database: Self.database)
+    let bytes = try #require(Data(base64Encoded: key, options: .ignoreUnknownCharacters))
+    #expect(try !Self.files(at: server.directory + "/data/base", with: bytes).isEmpty)
+    return bytes
+  }
+
+  /// Nothing that was sealed can be opened once the tables are written anew and the WAL of before is removed.
+  private func expectGivenUp(_ sealedKey: Data, by server: PostgreSQLServer) async throws {
+    try await server.psql("VACUUM FULL; CHECKPOINT", database: Self.database)
+    #expect(try Self.files(at: server.directory + "/data/base", with: sealedKey) == [])
+    for _ in 0..<2 { try await server.psql("SELECT pg_switch_wal(); CHECKPOINT", database: Self.database) }
+    #expect(try Self.files(at: server.directory, with: sealedKey) == [])
+  }
+
+  /// Begins to replace the hashing key and moves a row, as somebody does who is killed then.
+  private func beginHashRotation(_ settings: StoreSettings) async throws {
+    let key = try #require(HashKey(try SecureRandom.bytes(32)))
+    switch settings.database {
+    case .sqlite(let path):
+      let rotation = try SQLiteHashRotation(try SQLiteStoreFile(path, settings.masterKey()), page: 1)
+      #expect(try rotation.begin(to: key))
+      #expect(try rotation.step() != nil)
+    case .postgresql(let connection, _):
+      let database = try PostgreSQLStoreDatabase(connection.revealed, connections: 1, statementTimeout: .seconds(60))
+      let keys = try await database.read { connection in try await connection.openKeys(with: settings.masterKey()) }
+      let rotation = PostgreSQLHashRotation(PostgreSQLKeyedDatabase(database, keys), page: 1)
+      #expect(try await rotation.begin(to: key))
+      #expect(try await rotation.step() != nil)
+      await database.close()
     }
   }
 
