@@ -31,6 +31,16 @@ package struct KeyHistory: Sendable, Equatable {
     }
   }
 
+  /// The key that a log's history says that it signs with now; nil before the first rotation. Nothing of it is verified:
+  /// for a writer, whose own file it is.
+  package static func newestKey(in bytes: [UInt8]) throws(LogError) -> VerifierKey? {
+    let notes = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).split(
+      whereSeparator: \.isEmpty)
+    // Each rotation is two blocks of lines, the text and the signatures.
+    guard let text = notes.dropLast().last else { return nil }
+    return try KeyRotation.key(in: Array(text))
+  }
+
   /// The history with one rotation more, from the key that the last one led to. Throws `.conflict` for one of a tree that
   /// is smaller than that of the rotation before it.
   package func appending(_ rotation: KeyRotation) throws(LogError) -> KeyHistory {

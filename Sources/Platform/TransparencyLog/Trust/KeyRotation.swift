@@ -34,12 +34,18 @@ package struct KeyRotation: Sendable, Hashable {
       throw LogError(.wrongOrigin, "", "the rotation of a key is not one of \(origin)")
     }
     head = TreeHead(size: size, root: root)
-    key = try VerifierKey(String(decoding: lines[4], as: UTF8.self))
+    key = try Self.key(in: lines)
     guard key.kind == .note, key.name == old.name, key != old else {
       throw .malformed("a log's next key has the same name and kind, and is another one")
     }
     for signer in [old, key] { _ = try note.verified(by: [signer]) }
     self.note = note
+  }
+
+  /// The new key that the lines of a rotation's text name.
+  static func key(in lines: [ArraySlice<UInt8>]) throws(LogError) -> VerifierKey {
+    guard lines.count == 5 else { throw .malformed("no rotation of a log's key") }
+    return try VerifierKey(String(decoding: lines[4], as: UTF8.self))
   }
 
   private static func text(_ origin: String, _ head: TreeHead, _ key: VerifierKey) -> [UInt8] {

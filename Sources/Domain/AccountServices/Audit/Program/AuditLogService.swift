@@ -137,6 +137,7 @@ package final class AuditLogService {
 
   private func openAndWrite() async throws {
     try await journal.open(in: settings.directory, origin: settings.origin)
+    try await expectOwnKey()
     try await IndexCatchUp(journal, reading: disk, logger: logger).run()
     let keys = SigningKeyBook(clock: SystemAlarmClock(), logger: logger, reading: sources.signingKeys)
     try await keys.read()
@@ -157,6 +158,16 @@ package final class AuditLogService {
       throw error
     }
     await source.close()
+  }
+
+  /// Throws where the log's key was rotated to one that does not sign here: readers would believe no checkpoint any more.
+  private func expectOwnKey() async throws {
+    guard let history = try await disk.read(LogPath.keys, limit: KeyHistory.maximumByteCount),
+      let newest = try KeyHistory.newestKey(in: history), !signers.keys.contains(newest)
+    else { return }
+    throw LogError(
+      .conflict, LogPath.keys,
+      "the log's key was rotated to \(newest), which does not sign here: see audit-log.private-key")
   }
 
   private func makeWitnesses() async throws -> WitnessRounds {

@@ -10,6 +10,9 @@ package struct CheckpointSigners: Sendable {
     self.signers = signers
   }
 
+  /// The keys that verify what is signed.
+  var keys: [VerifierKey] { signers.map(\.key) }
+
   /// The checkpoint with a signature by each, every one of which is verified. Throws where one fails: a checkpoint that
   /// lacks a key's signature could not be verified by who knows only that key.
   package func sign(_ checkpoint: Checkpoint) async throws -> SignedNote {
