@@ -274,11 +274,17 @@ private final class SecureRehearsal {
       }
       #expect(end == .exit(3) && errors.contains("uthorization failed"), "\(errors)")
     }
-    let ingress = try #require(ingress)
+    let denied = try #require(ingress)
     try await without("siwa-ingress", "Write", topic) { rule in
-      try await until { try await ingress.get("/readyz").text.contains("\(topic): Broker: Topic authorization failed") }
-      #expect(try await ingress.get("/readyz").text.contains("the spool takes over"))
+      try await until { try await denied.get("/readyz").text.contains("\(topic): Broker: Topic authorization failed") }
+      #expect(try await denied.get("/readyz").text.contains("the spool takes over"))
+      _ = try await simulator.notify(.emailEnabled, "dan", to: try denied.url)
+      #expect(try await denied.end() == .exit(0))
+      // Whoever releases by hand may.
+      let released = try await siwa("spool release --all")
+      #expect(released.end == .exit(0) && released.output.hasPrefix("released  "), "\(released)")
     }
+    let ingress = try await stage.startIngress(secure.environment(as: "siwa-ingress"))
     try await until { try await ingress.get("/readyz").text.contains("kafka: ready") }
     let mail = members.removeLast()
     #expect(try await mail.end() == .exit(0))
