@@ -19,9 +19,16 @@ import Testing
       }
       #expect(tokens.lifetime == .seconds(3600))
       let identity = try #require(tokens.identityToken)
-      let claims = String(
-        decoding: Base64URL.decode(String(identity.text.split(separator: ".")[1])) ?? [], as: UTF8.self)
-      #expect(claims.contains(TokensRig.ada.subject))
+      let keys = try Forge.keySet(
+        try AppleKeysEndpointTests.ring.get().keys.map { key in try Forge.jwk(key.kid, key.privateKey) })
+      func verdict(on signIn: ExpectedSignIn) -> IdentityTokenVerdict {
+        SignedIn.verifier.verify(identity, of: signIn, at: Forge.now, keys: keys)
+      }
+      let signIn = ExpectedSignIn(to: Forge.app, nonce: nil, code: code, accessToken: tokens.accessToken)
+      let token = try #require(verdict(on: signIn).token)
+      #expect(token.account.subject.text == TokensRig.ada.subject)
+      let other = ExpectedSignIn(to: Forge.app, nonce: nil, accessToken: AccessToken("another"))
+      #expect(verdict(on: other).refusal == .wrongAccessToken)
       #expect(try await rig.endpoints.exchange(code, redirectURI: nil, by: Forge.app) == .invalid)
       let refresh = try #require(tokens.refreshToken)
       guard case .granted(let again) = try await rig.endpoints.validate(refresh, of: Forge.app) else {
