@@ -43,6 +43,8 @@ struct TopicsCreate: Command {
           Terminal.say("\(plan.topic): \(isNew ? "made: \(plan.state.words)" : "is there already, and stays as it is")")
         }
       }
+      // Brokers come to know of a topic one after the other: whoever comes next is to find it.
+      for name in made.sorted() { _ = try await admin.awaitTopic(name, within: TopicsAccess.patience) }
       if access.isJSON {
         access.say(
           .array(plans.map { ["name": .string($0.topic.name), "made": .boolean(made.contains($0.topic.name))] }))
