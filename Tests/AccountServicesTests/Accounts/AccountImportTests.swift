@@ -39,6 +39,9 @@ import Testing
     return JSONValue.object(members).bytes
   }
 
+  /// The same with one member replaced, removed (nil) or added.
+  private nonisolated static func line(_ name: String, _ value: JSONValue?) -> [UInt8] { line([name: value]) }
+
   private func withStore(_ body: @Loop (WatchedStore) async throws -> Void) async throws {
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
     _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
@@ -82,25 +85,26 @@ import Testing
     #expect(try ImportedAccount(reading: line, teams: Self.teams, at: Self.now).tokens == [])
   }
 
-  @Test(
-    arguments: [
-      (line(["sub": nil]), .missing(.subject)), (line(["sub": ""]), .malformed(.subject)),
-      (line(["sub": 7]), .malformed(.subject)), (line(["sub": "a b"]), .malformed(.subject)),
-      (line(["client_id": nil]), .missing(.client)), (line(["client_id": "a b"]), .malformed(.client)),
-      (line(["client_id": .null]), .malformed(.client)), (line(["client_id": "com.example.nobody"]), .unknownClient),
-      (line(["team": "Z9Y8X7W6V5"]), .wrongTeam), (line(["team": 1]), .malformed(.team)),
-      (line(["signed_in_at": nil]), .missing(.signedInAt)), (line(["signed_in_at": .null]), .malformed(.signedInAt)),
-      (line(["signed_in_at": -1]), .malformed(.signedInAt)),
-      (line(["signed_in_at": "yesterday"]), .malformed(.signedInAt)),
-      (line(["signed_in_at": 1_700_000_000_000]), .malformed(.signedInAt)),
-      (line(["signed_in_at": 1_800_000_001]), .notYet), (line(["refresh_token": ""]), .malformed(.refreshToken)),
-      (line(["refresh_token": "a b"]), .malformed(.refreshToken)),
-      (line(["refresh_token": 1]), .malformed(.refreshToken)),
-      (line(["refreshToken": "r1"]), .unknownMember), (line(["sub": ["a": 1]]), .malformed(.subject)),
-      (Array(#"{"sub":"a","sub":"b"}"#.utf8), .malformedLine), (Array("ada,com.example.app".utf8), .malformedLine),
-      (Array("[]".utf8), .malformedLine), (line() + line(), .malformedLine), (Array(line().dropLast()), .malformedLine),
-      (Array(#"{"signed_in_at":1.5}"#.utf8), .malformed(.signedInAt)), ([0xff], .malformedLine), ([], .malformedLine),
-    ] as [([UInt8], ImportedAccount.Fault)])
+  private nonisolated static let faults: [([UInt8], ImportedAccount.Fault)] = [
+    (line("sub", nil), .missing(.subject)), (line("sub", ""), .malformed(.subject)),
+    (line("sub", 7), .malformed(.subject)), (line("sub", "a b"), .malformed(.subject)),
+    (line("client_id", nil), .missing(.client)), (line("client_id", "a b"), .malformed(.client)),
+    (line("client_id", .null), .malformed(.client)), (line("client_id", "com.example.nobody"), .unknownClient),
+    (line("team", "Z9Y8X7W6V5"), .wrongTeam), (line("team", 1), .malformed(.team)),
+    (line("signed_in_at", nil), .missing(.signedInAt)), (line("signed_in_at", .null), .malformed(.signedInAt)),
+    (line("signed_in_at", -1), .malformed(.signedInAt)),
+    (line("signed_in_at", "yesterday"), .malformed(.signedInAt)),
+    (line("signed_in_at", 1_700_000_000_000), .malformed(.signedInAt)),
+    (line("signed_in_at", 1_800_000_001), .notYet), (line("refresh_token", ""), .malformed(.refreshToken)),
+    (line("refresh_token", "a b"), .malformed(.refreshToken)),
+    (line("refresh_token", 1), .malformed(.refreshToken)),
+    (line("refreshToken", "r1"), .unknownMember), (line("sub", ["a": 1]), .malformed(.subject)),
+    (Array(#"{"sub":"a","sub":"b"}"#.utf8), .malformedLine), (Array("ada,com.example.app".utf8), .malformedLine),
+    (Array("[]".utf8), .malformedLine), (line() + line(), .malformedLine), (Array(line().dropLast()), .malformedLine),
+    (Array(#"{"signed_in_at":1.5}"#.utf8), .malformed(.signedInAt)), ([0xff], .malformedLine), ([], .malformedLine),
+  ]
+
+  @Test(arguments: faults)
   nonisolated func whatIsNoSignInIsNamed(line: [UInt8], fault: ImportedAccount.Fault) throws {
     #expect(throws: fault) { try ImportedAccount(reading: line, teams: Self.teams, at: Self.now) }
     #expect(!"\(fault)".contains("ada") && !"\(fault)".contains("r1"))
