@@ -138,7 +138,8 @@ let package = Package(
     .target(
       name: "ConsumerSupport",
       dependencies: [
-        "AccountEvents", "AccountServices", "AccountStore", "EventLoop", "Kafka", "Telemetry", "TestSupport",
+        "AccountEvents", "AccountServices", "AccountStore", "AppleSimulator", "Cryptography", "EventLoop", "JSON",
+        "Kafka", "Telemetry", "TestSupport",
       ], path: "Tests/ConsumerSupport", swiftSettings: strict),
     // Logs that verifiers judge, and what somebody may have done to them.
     .target(
@@ -172,9 +173,9 @@ let package = Package(
       "EndToEndTests",
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "AuditSupport", "CLibrdkafka",
-        "Configuration", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka", "LogSupport", "SQLite",
-        "Telemetry", "TestSupport", "TransparencyLog", "persistent-sender", "siwa", "siwa-audit-log",
-        "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
+        "Configuration", "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka",
+        "LogSupport", "SQLite", "Telemetry", "TestSupport", "TransparencyLog", "persistent-sender", "siwa",
+        "siwa-audit-log", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
       ], beside: ["Preloaded", "Python"]),
     .executableTarget(
       name: "persistent-sender", path: "Tests/PersistentSender",

@@ -19,6 +19,15 @@ import Testing
     #expect(value.hasSuffix(#","email":"\"a\\b\"@例え.jp","is_private_email":false}"#))
   }
 
+  /// What the codes of requests that are on their way are made of.
+  @Test func aRequestHasTheSameBytesInEveryVersion() {
+    let length: [UInt8] = [0, 0, 0, 0, 0, 0, 0]
+    #expect(
+      DeletionRequest(Array("{}".utf8), by: Array("bob".utf8), because: []).bytes
+        == Array("deletion-request:".utf8) + length + [2] + Array("{}".utf8) + length + [3] + Array("bob".utf8)
+        + length + [0])
+  }
+
   @Test(Python.isThere)
   func anotherImplementationReadsItsRecords() async throws {
     let address = try #require(RelayAddress(#""a\b"@例え.jp"#))

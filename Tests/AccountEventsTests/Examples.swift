@@ -92,7 +92,12 @@ enum Examples {
             .unknownForm, subject: nil,
             json: #"{"iss":"https://appleid.apple.com","jti":"S25cB0PbHs6y97gYYmgydQ","events":7}"#), jws: jws)
       ),
-      ("signing-key", EventRecord(signingKey)),
+      (
+        "operator-request",
+        EventRecord(
+          event(.accountDeletionRequested, id: EventID("operator-S25cB0PbHs6y97gYYmgydQ-1a0")!), requestedBy: "bob",
+          because: "a letter", code: { _ in "Zo1WnGkMRQpNIBTvGfsuPLcZ2vfzZ8dSWj1kdlbJFzk" })
+      ), ("signing-key", EventRecord(signingKey)),
       ("account-erased", EventRecord(erased)), ("account-erased-but-for-one", EventRecord(discarded)),
       ("no-effect", EventRecord(outcome(.noEffect, because: .supersededByNewerEvent, of: .consentRevoked))),
       ("email-relay", EventRecord(relay(.disabled, to: address))),

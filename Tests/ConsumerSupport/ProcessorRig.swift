@@ -37,6 +37,8 @@ package final class ProcessorRig {
     package let now: @Sendable () -> Timestamp
     /// The same clock, as deadlines go by it.
     package let clock: @Loop () -> MonotonicTime
+    /// The same again, for what is to happen at a time.
+    package let agenda: Agenda
   }
 
   /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.
@@ -57,15 +59,15 @@ package final class ProcessorRig {
     store = WatchedStore(try await file.open())
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
-    let (alarm, begin) = (alarm, alarm.now)
+    let (alarm, begin, agenda) = (alarm, alarm.now, Agenda(alarm))
     if let other { alarm.advance(by: other.alarm.now - begin) }
     let now = { @Sendable in Loop.assumeIsolated { Self.now + (alarm.now - begin) } }
     let logger = captured.logger()
     consumer = try makeConsumer(
-      Surroundings(store: store, registry: registry, logger: logger, now: now, clock: { alarm.now })
+      Surroundings(store: store, registry: registry, logger: logger, now: now, clock: { alarm.now }, agenda: agenda)
     )
     processor = EventProcessor(
-      consumer, store: store, log: log, bounds: bounds, agenda: Agenda(alarm), random: random, now: now,
+      consumer, store: store, log: log, bounds: bounds, agenda: agenda, random: random, now: now,
       registry: registry, logger: logger)
     reading = Task(executorPreference: Loop.executor) { await self.read() }
   }

@@ -156,6 +156,12 @@ package final class WatchedStore: AccountStore {
     try await watch(.check) { () throws(AccountStoreError) in try await store.check() }
   }
 
+  package nonisolated func code(of request: DeletionRequest) -> String { store.code(of: request) }
+
+  package nonisolated func isGenuine(_ code: String, of request: DeletionRequest) -> Bool {
+    store.isGenuine(code, of: request)
+  }
+
   package nonisolated func hash(of account: Account) -> AccountHash { store.hash(of: account) }
 
   package nonisolated func hashes(of account: Account) -> [AccountHash] { store.hashes(of: account) }

@@ -30,7 +30,7 @@ import Testing
     let outcome = try await check(
       "siwa-data-eraser",
       """
-      teams: { A1B2C3D4E5: { erase: { consent-revoked: [] } } }
+      teams: { A1B2C3D4E5: { audiences: [com.example.app], erase: { consent-revoked: [] } } }
       kafka: { bootstrap.servers: "127.0.0.1:9" }
       store: { sqlite: store.sqlite, master-key: \(files.write("key", String(repeating: "A", count: 43))) }
       data-eraser: { targets: { news-letter: { url: "https://newsletter.example.com/erasures" } } }
@@ -53,6 +53,20 @@ import Testing
     #expect(
       outcome.output.contains("warning: SIWA_DATA_ERASER_TARGETS_SHOP_POSTGRESQL: sslmode=prefer does not"))
     #expect(!outcome.output.contains("hunter2") && !outcome.output.contains(secret))
+  }
+
+  /// Who verifies events has to know whose they may be.
+  @Test(arguments: [true, false]) func theEraserNeedsTheAppsUnlessItBelievesTheTopic(verifies: Bool) async throws {
+    let outcome = try await check(
+      "siwa-data-eraser",
+      """
+      teams: { A1B2C3D4E5: { erase: { consent-revoked: [] } } }
+      kafka: { bootstrap.servers: "127.0.0.1:9" }
+      store: { sqlite: store.sqlite, master-key: \(files.write("key", String(repeating: "A", count: 43))) }
+      data-eraser: { targets: { invoices: { retain: a law, until: 2036-12-31 } } }
+      """, verifies ? [:] : ["SIWA_DATA_ERASER_VERIFY": "false"])
+    #expect(outcome.end == .exit(verifies ? 1 : 0), "\(outcome.output)")
+    #expect(outcome.output.contains("teams.A1B2C3D4E5.audiences: missing") == verifies, "\(outcome.output)")
   }
 
   /// As Docker and Kubernetes hand secrets to a program; and a secret whose name is misspelt.

@@ -1,4 +1,5 @@
 import AccountEvents
+import AccountStore
 import EventLoop
 import Kafka
 import SQLite
@@ -18,6 +19,7 @@ import Testing
       teams:
         A1B2C3D4E5: { audiences: [com.example.web, com.example.app], erase: { consent-revoked: [search] } }
       kafka: { bootstrap.servers: "\(servers)" }
+      store: { sqlite: store.sqlite, master-key: master-key }
       data-eraser:
         targets:
           shop:
@@ -32,6 +34,13 @@ import Testing
     let team = words.contains("--team") ? [] : ["--team", "A1B2C3D4E5"]
     return try await RunningProgram.finish(
       path: RunningProgram.path(of: "siwa"), ["erase", "--config", path] + team + words, input: input)
+  }
+
+  /// The store whose key vouches for a request.
+  private func makeStore() async throws -> any AccountStore {
+    let key = try MasterKey(file: files.write("master-key", String(repeating: "A", count: 43) + "\n"))
+    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    return try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
   }
 
   @Test func saysWhatWouldBeErasedAndErasesNothing() async throws {
@@ -58,6 +67,7 @@ import Testing
   }
 
   @Test func asksForADeletionOnceWithWhoAndWhy() async throws {
+    let store = try await makeStore()
     let cluster = try EmbeddedCluster(brokers: 1)
     try cluster.createTopic(Topic.accountEvents.name, partitions: 3)
     let words = ["--sub", "-", "--by", "bob", "--reason", "a letter", "--yes"]
@@ -96,7 +106,13 @@ import Testing
       #expect(header("ce_type") == "com.apple.siwa.account-deletion-requested.v1")
       #expect(header("requested-by") == "bob" && header("request-reason") == "a letter")
       #expect(header("apple-jws") == nil)
+      let code = try #require(header("request-code"))
+      func request(by person: String) throws -> DeletionRequest {
+        DeletionRequest(try #require(record.value), by: Array(person.utf8), because: Array("a letter".utf8))
+      }
+      #expect(try store.isGenuine(code, of: request(by: "bob")) && !store.isGenuine(code, of: request(by: "eve")))
     }
+    await store.close()
   }
 
   @Test(arguments: [
@@ -116,7 +132,14 @@ import Testing
     #expect(outcome.output.isEmpty)
   }
 
+  @Test func asksForNothingWithoutTheStoreThatVouchesForIt() async throws {
+    let outcome = try await run(["--sub", "ada", "--by", "bob", "--reason", "a letter", "--yes"])
+    #expect(outcome.end == .exit(2) && outcome.output.isEmpty, "\(outcome)")
+    #expect(outcome.errors.contains("store.master-key"))
+  }
+
   @Test func saysHowToRepeatWhatIsNotKnownToBeAskedFor() async throws {
+    await (try makeStore()).close()
     let outcome = try await run(["--sub", "ada", "--by", "bob", "--reason", "a letter", "--yes"])
     #expect(outcome.end == .exit(3), "\(outcome)")
     let id = try #require(outcome.output.split(whereSeparator: \.isWhitespace).last)

@@ -7,18 +7,23 @@ extension EventRecord {
       key: event.account.key, value: event.json, reason: nil, jws: jws)
   }
 
-  /// The record of a deletion that an operator has asked for: who did and why stands in its headers, without personal data
-  /// of the account's. Nobody has signed it.
-  public init(_ event: AccountEvent, requestedBy person: String, reason: String) {
+  /// The record of a deletion that was asked for: by an operator, who stands in its headers with the reason, without
+  /// personal data of the account's; or, where `person` is nil, by the account's own person in the app. Nobody has signed
+  /// it, so `code` vouches for it with the key of the account store.
+  package init(
+    _ event: AccountEvent, requestedBy person: String?, because reason: String?, code: (DeletionRequest) -> String
+  ) {
     let record = EventRecord(
-      topic: .accountEvents, id: event.id, source: .operator, type: event.kind.typeHeader, time: event.occurredAt,
-      team: event.team, audience: event.audience, subject: event.subject, key: event.account.key,
-      value: event.json, reason: nil, jws: nil)
-    self.init(
-      topic: record.topic, key: record.key, value: record.value,
-      headers: record.headers + [
-        Header(Self.requestedByHeader, person), Header(Self.requestReasonHeader, reason),
-      ])
+      topic: .accountEvents, id: event.id, source: person == nil ? .accounts : .operator, type: event.kind.typeHeader,
+      time: event.occurredAt, team: event.team, audience: event.audience, subject: event.subject,
+      key: event.account.key, value: event.json, reason: nil, jws: nil)
+    let request = DeletionRequest(
+      record.value, by: Array((person ?? "").utf8), because: Array((reason ?? "").utf8))
+    var headers = record.headers
+    if let person { headers.append(Header(Self.requestedByHeader, person)) }
+    if let reason { headers.append(Header(Self.requestReasonHeader, reason)) }
+    headers.append(Header(Self.requestCodeHeader, code(request)))
+    self.init(topic: record.topic, key: record.key, value: record.value, headers: headers)
   }
 
   /// The record of what is kept aside, with the notification that proves it. The value is Apple's own JSON.

@@ -35,6 +35,9 @@ public struct EventRecord: Sendable, Hashable {
   public static let requestedByHeader = "requested-by"
   /// The header that says why an operator has asked for a deletion.
   public static let requestReasonHeader = "request-reason"
+  /// The header of a deletion that was asked for: a code over the event, who asked and why, which needs the key of the
+  /// account store.
+  public static let requestCodeHeader = "request-code"
   /// The header that says why a record stands in quarantine: a `QuarantinedEvent.Reason`.
   public static let reasonHeader = "quarantine-reason"
 }

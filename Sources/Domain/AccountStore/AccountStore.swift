@@ -129,6 +129,12 @@ package protocol AccountStore: AnyObject, Sendable {
   /// have.
   nonisolated func newest(of hash: AccountHash) -> AccountHash?
 
+  /// What vouches for a request: a code that nobody can make who has not the store's key.
+  nonisolated func code(of request: DeletionRequest) -> String
+
+  /// Whether the code is one of this store's for that very request: under its newest hashing key, or the one before it.
+  nonisolated func isGenuine(_ code: String, of request: DeletionRequest) -> Bool
+
   /// Waits for what is under way, and closes.
   func close() async
 }

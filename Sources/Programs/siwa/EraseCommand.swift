@@ -14,8 +14,9 @@ struct EraseCommand: Command {
   static let summary = "Asks for the deletion of a person's account, or says what it would erase."
   static let details = """
     Needs no event of Apple's: it puts account-deletion-requested onto apple.account-events.v1, with who asked for it and
-    why. siwa-token-revoker revokes at Apple, siwa-data-eraser erases from every target of the team's policy, siwa-email-relay forgets, each once and each
-    with its outcome. On a terminal it asks before it does.
+    why, and with a code under the account store's key: who may write to the topic and has no store asks for nothing.
+    siwa-token-revoker revokes at Apple, siwa-data-eraser erases from every target of the team's policy, siwa-email-relay
+    forgets, each once and each with its outcome. On a terminal it asks before it does.
     The event's id is printed before anything is done. Should the command be cut short, repeat it with --id and that id:
     what is done is not done again. An id belongs to the person whom it was made for, and is taken for nobody else.
 
@@ -27,8 +28,8 @@ struct EraseCommand: Command {
     neither your targets nor backups.
 
     Exit codes: 0 asked for, all was asked, or nothing is left but what goes by itself, 1 it was not, a target could not
-    be asked, or something stays until somebody does something about it, 2 the command line or the configuration has to
-    change first, 3 the cluster or a place cannot be asked.
+    be asked, or something stays until somebody does something about it, 2 the command line, the configuration or the
+    store has to change first, 3 the cluster, the store or a place cannot be asked.
 
     """
   static let examples = [
@@ -123,10 +124,17 @@ struct EraseCommand: Command {
       Terminal.complain("siwa: \(error)")
       return .failure
     }
+    // Consumers that verify events believe what was asked for with the store's key.
+    var request: EventRecord?
+    let opening = await StoreAccess.open(options) { store in
+      request = EventRecord(event, requestedBy: person, because: reason ?? "", code: store.code)
+      return .success
+    }
+    guard let request else { return opening }
     Terminal.say("event      \(event.id)")
     return await options.withKafka { configuration, log throws(KafkaError) in
       let producer = try Producer(configuration, deadline: Self.deadline, log: log)
-      let record = KafkaRecord(EventRecord(event, requestedBy: person, reason: reason ?? ""))
+      let record = KafkaRecord(request)
       let result: Result<KafkaPosition, KafkaError>
       do throws(KafkaError) { result = .success(try await producer.send(record)) } catch { result = .failure(error) }
       await producer.close(within: Self.deadline)

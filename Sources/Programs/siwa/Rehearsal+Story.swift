@@ -1,4 +1,6 @@
 import AccountEvents
+import AccountServices
+import AccountStore
 import AppleSimulator
 import Configuration
 import EventLoop
@@ -55,11 +57,8 @@ extension Rehearsal {
       id: id, team: team, audience: audience, subject: subject, kind: .accountDeletionRequested, occurredAt: now,
       issuedAt: now)
     if number == 0 { events.insert(id) }
-    let record = EventRecord(event, jws: nil)
-    _ = try await producer.send(
-      KafkaRecord(
-        topic: record.topic.name, key: record.key, value: record.value,
-        headers: record.headers.map { KafkaHeader($0.name, $0.value) }))
+    let record = EventRecord(event, requestedBy: nil, because: nil, code: consumers.store.code)
+    _ = try await producer.send(KafkaRecord(record))
   }
 
   /// Says of each record that arrives where it stands; with `once`, until there was everything.

@@ -234,7 +234,8 @@ import Testing
   @Test func anOperatorsRequestIsADecisionWithoutTheSubject() throws {
     let event = AuditSamples.event(.accountDeletionRequested)
     let record = AuditSamples.read(
-      EventRecord(event, requestedBy: "bob", reason: "letter of \(AuditSamples.subject.text)"), 1, 5)
+      EventRecord(
+        event, requestedBy: "bob", because: "letter of \(AuditSamples.subject.text)", code: { _ in "a code" }), 1, 5)
     let decision = try #require(
       AuditEntry.Decision(event, record.headers, at: AuditEntry.Source(record)))
     #expect(

@@ -174,7 +174,9 @@ import TransparencyLog
     let reason = String(repeating: "r", count: 4000)
     for number in 0..<9000 {
       rig.put(
-        EventRecord(.sample(number, of: "user", .accountDeletionRequested), requestedBy: "bob", reason: reason))
+        EventRecord(
+          .sample(number, of: "user", .accountDeletionRequested), requestedBy: "bob", because: reason,
+          code: { _ in "a code" }))
     }
     try await rig.run(every: .seconds(3600)) { _ in try await rig.untilPublished(1000) }
   }

@@ -43,7 +43,7 @@ import Testing
 
   @Test func anOperatorsRequestIsAnObligationAndADecision() throws {
     let event = AuditSamples.event(.accountDeletionRequested)
-    let record = EventRecord(event, requestedBy: "bob", reason: "a letter")
+    let record = EventRecord(event, requestedBy: "bob", because: "a letter", code: { _ in "a code" })
     let decision = AuditEntry.Decision(
       .erasureRequested, at: AuditSamples.source(.accountEvents, 3, 17), time: event.occurredAt, by: "bob",
       because: "a letter", letter: nil, id: event.id, team: event.team, audience: event.audience)

@@ -142,10 +142,7 @@ private final class Rehearsal {
     let event = AccountEvent(
       id: try #require(EventID("asked-by-eve")), team: account.team, audience: try #require(ClientID(AppleSide.app)),
       subject: account.subject, kind: .accountDeletionRequested, occurredAt: .now, issuedAt: .now)
-    let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
-    _ = try await producer.send(KafkaRecord(of: event))
-    await producer.close(within: .seconds(10))
+    try await stage.send([try stage.record(of: event)])
   }
 
   private func untilAllIsCommitted() async throws {

@@ -4,6 +4,7 @@ import AccountStore
 import AppleID
 import AppleSimulator
 import Configuration
+import ConsumerSupport
 import Cryptography
 import EventLoop
 import Foundation
@@ -34,6 +35,8 @@ final class ConsumerStage {
   var environment: [String: String]
   /// How the account store is opened.
   let settings: StoreSettings
+  /// Signs as Apple does what no simulated Apple tells; its key is on the topic of keys.
+  let signer: EventSigner
   private let endpoints: AppleTokenEndpoints
   private let configuration: String
   private var programs: [RunningProgram] = []
@@ -47,6 +50,8 @@ final class ConsumerStage {
     /// How long a member that is silent stays in its group.
     var session = Duration.seconds(45)
     var partitions = 3
+    /// Whether the signer's key is on its topic from the start.
+    var hasKey = true
   }
 
   /// Makes topics and store, as an operator does, and runs `body`.
@@ -64,7 +69,7 @@ final class ConsumerStage {
 
   private init(_ broker: RealBroker, _ apple: AppleSide, _ files: TemporaryDirectory, _ form: Form) async throws {
     (self.broker, self.apple, self.files) = (broker, apple, files)
-    shop = try Shop(files.path + "/shop.sqlite")
+    (shop, signer) = (try Shop(files.path + "/shop.sqlite"), try EventSigner())
     // A folder of its own, whose disk can be full.
     try #require(unsafe mkdir(files.path + "/store", 0o700) == 0)
     _ = files.write("AuthKey.p8", apple.key.privateKeyPEM)
@@ -91,6 +96,7 @@ final class ConsumerStage {
       database: form.postgreSQL.map { .postgresql(Secret($0), connections: 2) }
         ?? .sqlite(path: files.path + "/store/store.sqlite"), masterKeyFile: key)
     store = try await settings.open()
+    if form.hasKey { try await send([self.signer.keyRecord]) }
   }
 
   private static func configuration(
@@ -158,6 +164,22 @@ final class ConsumerStage {
         keys: [try #require(ClientID(AppleSide.app)): key], audience: AppleNotification.appleIssuer,
         lifetime: .seconds(3600), now: { .now }),
       deadline: .seconds(90))
+  }
+
+  // MARK: Records
+
+  /// The record of an event as consumers believe it: signed, or asked for with the store's key.
+  func record(of event: AccountEvent) throws -> KafkaRecord {
+    event.kind == .accountDeletionRequested ? .request(event, store) : try signer.record(of: event)
+  }
+
+  /// Puts records onto their topics, one after the other.
+  func send(_ records: [KafkaRecord]) async throws {
+    let producer = try Producer(
+      try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), deadline: .seconds(90),
+      log: { _ in })
+    for record in records { _ = try await producer.send(record) }
+    await producer.close(within: .seconds(10))
   }
 
   // MARK: People

@@ -2,6 +2,7 @@ import AccountEvents
 import AccountServices
 import AccountStore
 import AppleSimulator
+import ConsumerSupport
 import Cryptography
 import EventLoop
 import Foundation
@@ -72,7 +73,7 @@ import Testing
         try KafkaConfiguration(properties: [("bootstrap.servers", stage.broker.bootstrapServers)]),
         deadline: .seconds(90), log: { _ in })
       func send(_ id: String, _ kind: AccountEvent.Kind, of person: Person, at number: Int) async throws {
-        _ = try await producer.send(KafkaRecord(of: .sample(id, kind, of: person, at: number)))
+        _ = try await producer.send(try stage.signer.record(of: .sample(id, kind, of: person, at: number)))
       }
       let (ada, bob, cyn) = (Person(named: "ada"), Person(named: "bob"), Person(named: "cyn"))
       let accounts = try [ada, bob, cyn].map { try ConsumerStage.account($0) }

@@ -286,6 +286,11 @@ private final class SecureRehearsal {
     }
     let ingress = try await stage.startIngress(secure.environment(as: "siwa-ingress"))
     try await until { try await ingress.get("/readyz").text.contains("kafka: ready") }
+    try await without("siwa-data-eraser", "Read", Topic.signingKeys.name) { rule in
+      let member = try await stage.start(.dataEraser, secure.environment(as: "siwa-data-eraser"))
+      _ = try await member.program.line(with: "Apple's signing keys cannot be read")
+      #expect(try await member.end() == .exit(0))
+    }
     let mail = members.removeLast()
     #expect(try await mail.end() == .exit(0))
     try await without("siwa-email-relay", "Read", "siwa-email-relay") { rule in

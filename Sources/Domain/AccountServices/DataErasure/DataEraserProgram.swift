@@ -10,6 +10,7 @@ package enum DataEraserProgram: ConsumerProgram {
   package static var consumer: ConsumerName { .dataEraser }
   package static let summary = "Erases a person from every place that the operator declared, and proves each."
   package static let administrationPort: UInt16 = 9445
+  package static let verifies = true
 
   @Loop
   package static func makeConsumer(

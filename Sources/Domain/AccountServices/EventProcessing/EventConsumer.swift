@@ -1,6 +1,7 @@
 public import AccountEvents
 public import AccountStore
 import EventLoop
+package import Kafka
 
 /// What does something about account events, each exactly once: the part of a service that is its own.
 ///
@@ -27,6 +28,9 @@ public struct EventConsumer: Sendable {
   /// where a process ended before all was said. It is asked about the consumer's own outcomes alone. Nil where nothing
   /// is ever announced, not even that an event was void.
   package var announce: Announce?
+  /// Throws where an event is not to be believed, before anything is done about it or noted of it; what it throws means
+  /// the same as what `process` throws. Nil where the topic is believed.
+  package var verify: (@Loop @Sendable (ConsumedRecord, Delivery) throws(ConsumerFailure) -> Void)?
   /// What is true now of the keys of a compacted topic that it announces on. Nil where the order of its announcements
   /// does not matter, as of outcomes.
   package var compacted: Compacted?
@@ -68,6 +72,9 @@ public struct EventConsumer: Sendable {
     _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
     decide: @escaping Decide
   ) -> EventConsumer { EventConsumer(name: name, outcomes: outcomes, interest: interest, work: .local(decide)) }
+
+  /// Whether an event that something has made void is looked at before that is noted.
+  var looksAtVoid: Bool { lookAtVoid != nil || verify != nil }
 
   /// What follows from an event, by what the ledger says of it: of one that was void, why nothing was done.
   func announcements(_ event: AccountEvent, _ account: AccountHash, _ entry: LedgerEntry) -> [Announcement] {

@@ -29,7 +29,7 @@ extension EventProcessor {
         record.attempts = attempts
         step(record, .open)
       case .settled(let entry): repeated(record, entry)
-      case .superseded(let cause) where consumer.lookAtVoid != nil:
+      case .superseded(let cause) where consumer.looksAtVoid:
         record.supersession = cause
         step(record, .open)
       case .superseded: step(record, .void)
@@ -62,6 +62,7 @@ extension EventProcessor {
     step(record, .taken)
     guard let delivery = delivery(of: record), case .outside(let process) = consumer.work else { return }
     do {
+      try consumer.verify?(record.record, delivery)
       if let supersession = record.supersession {
         try await consumer.lookAtVoid?(delivery, supersession)
         step(record, .void)
@@ -75,7 +76,12 @@ extension EventProcessor {
 
   func decide(_ record: InFlightRecord, _ decide: EventConsumer.Decide) {
     guard let delivery = delivery(of: record) else { return }
-    do { decided(record, try decide(delivery)) } catch { fail(record, error) }
+    do {
+      try consumer.verify?(record.record, delivery)
+      decided(record, try decide(delivery))
+    } catch {
+      fail(record, error)
+    }
   }
 
   private func delivery(of record: InFlightRecord) -> Delivery? {

@@ -9,6 +9,7 @@ package enum TokenRevokerProgram: ConsumerProgram {
   package static var consumer: ConsumerName { .tokenRevoker }
   package static let summary = "Ends the tokens of who has gone, at Apple too where that began with us, and proves it."
   package static let administrationPort: UInt16 = 9444
+  package static let verifies = true
   package static let explanation = """
     consent-revoked, account-delete: Apple says that it is over. The tokens issued until then are deleted, after
     consent-revoked those of the apps that share consent (teams.TEAM.groups); Apple is not asked.

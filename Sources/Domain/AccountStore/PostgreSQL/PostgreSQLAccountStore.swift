@@ -281,6 +281,14 @@ final class PostgreSQLAccountStore: AccountStore {
   /// The hash under the newest key.
   nonisolated func newest(of hash: AccountHash) -> AccountHash? { keys.value.hashing.newest(of: hash) }
 
+  /// A code under the store's own key.
+  nonisolated func code(of request: DeletionRequest) -> String { keys.value.code(of: request) }
+
+  /// Compares the code with the store's own.
+  nonisolated func isGenuine(_ code: String, of request: DeletionRequest) -> Bool {
+    keys.value.isGenuine(code, of: request)
+  }
+
   /// Closes the connections once what was begun is done.
   func close() async { await database.close() }
 }

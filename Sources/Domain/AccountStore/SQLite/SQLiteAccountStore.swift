@@ -239,6 +239,14 @@ package final class SQLiteAccountStore: AccountStore {
   /// The hash under the newest key.
   package nonisolated func newest(of hash: AccountHash) -> AccountHash? { keys.value.hashing.newest(of: hash) }
 
+  /// A code under the store's own key.
+  package nonisolated func code(of request: DeletionRequest) -> String { keys.value.code(of: request) }
+
+  /// Compares the code with the store's own.
+  package nonisolated func isGenuine(_ code: String, of request: DeletionRequest) -> Bool {
+    keys.value.isGenuine(code, of: request)
+  }
+
   /// Closes the file once what was begun is done. The last connection to it folds its log into it, which one that only
   /// reads cannot.
   package func close() async {

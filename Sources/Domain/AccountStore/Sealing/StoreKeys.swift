@@ -91,6 +91,19 @@ struct StoreKeys: Sendable {
   /// code is an account's hash.
   func fingerprint(of token: SecretToken) -> [UInt8] { hashing.code(for: Array("token:".utf8) + token.text.utf8) }
 
+  /// What vouches for a request.
+  func code(of request: DeletionRequest) -> String { Base64URL.encode(hashing.code(for: request.bytes)) }
+
+  /// Whether the code is that of the request, under the newest key or the one before it: a request may wait for days
+  /// behind a target that fails, and must not be forgotten because the key was replaced meanwhile. Where a key has become
+  /// known to somebody, the second rotation ends it.
+  func isGenuine(_ code: String, of request: DeletionRequest) -> Bool {
+    guard let code = Base64URL.decode(code).flatMap({ SHA256Digest(bytes: $0) }) else { return false }
+    return [hashing.code(for: request.bytes), hashing.formerCode(for: request.bytes)].contains {
+      SHA256Digest(bytes: $0)?.matches(code) ?? false
+    }
+  }
+
   /// A new data key for an account, and the same wrapped.
   func makeDataKey(of account: AccountHash) throws(AccountStoreError) -> (cipher: AES256GCM, wrapped: [UInt8]) {
     let key = try Self.newKey()

@@ -74,10 +74,11 @@ public struct Settings {
     isProperties: Bool = false
   ) {
     guard isDescribing else { return }
-    declarations.append(
-      SettingDeclaration(
-        path: path, variable: values.variable(of: path), type: type, preset: preset, help: help, isSecret: isSecret,
-        isProperties: isProperties))
+    let declaration = SettingDeclaration(
+      path: path, variable: values.variable(of: path), type: type, preset: preset, help: help, isSecret: isSecret,
+      isProperties: isProperties)
+    // Two parts of a program may read it.
+    if !declarations.contains(declaration) { declarations.append(declaration) }
   }
 
   mutating func fault(_ origin: SettingOrigin, _ path: String, _ message: String) {
@@ -85,7 +86,8 @@ public struct Settings {
   }
 
   mutating func note(_ path: String, _ shown: String, _ origin: SettingOrigin) {
-    resolved.append(ResolvedSetting(path: path, value: shown, origin: origin))
+    let setting = ResolvedSetting(path: path, value: shown, origin: origin)
+    if !resolved.contains(setting) { resolved.append(setting) }
   }
 
   /// Shows the value that was just noted no more.

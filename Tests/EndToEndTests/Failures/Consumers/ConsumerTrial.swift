@@ -123,7 +123,7 @@ final class ConsumerTrial {
     }
     try await start(members)
     try await startAuditLog()
-    try stream.send(rate: plan.rate, atLeast: plan.events, to: stage.broker.bootstrapServers)
+    try stream.send(rate: plan.rate, atLeast: plan.events, on: stage)
     var schedule: [ConsumerDisruption] = plan.disruptions.shuffled(using: &random)
     while let disruption = schedule.popLast() {
       try await pass()

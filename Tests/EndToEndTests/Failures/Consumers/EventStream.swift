@@ -5,8 +5,8 @@ import Kafka
 import TestSupport
 import Testing
 
-/// Events of many accounts, mixed, of which some happened earlier than others that stand before them and some at the
-/// same time; and who puts them onto the topic.
+/// Events of many accounts, mixed and as consumers believe them, of which some happened earlier than others that stand
+/// before them and some at the same time; and who puts them onto the topic.
 @Loop
 final class EventStream {
   /// The people.
@@ -33,10 +33,11 @@ final class EventStream {
     let person = people[Int.random(in: people.indices, using: &random)]
     let account = try ConsumerStage.account(person)
     let time = beginning + .milliseconds(Int.random(in: 1...30, using: &random))
+    let issuedAt = try #require(Timestamp(seconds: time.milliseconds / 1000 + 5))
     return AccountEvent(
       id: try #require(EventID("event-\(index)")), team: account.team,
       audience: try #require(ClientID(AppleSide.app)), subject: account.subject,
-      kind: try Self.kind(of: person, index, &random), occurredAt: time, issuedAt: time)
+      kind: try Self.kind(of: person, index, &random), occurredAt: time, issuedAt: issuedAt)
   }
 
   private static func kind(
@@ -55,22 +56,23 @@ final class EventStream {
 
   /// Begins to send, so many a second, whether or not the broker is there; at least as many as `count` says, and until
   /// `end`.
-  func send(rate: Int, atLeast count: Int, to brokers: String) throws {
+  func send(rate: Int, atLeast count: Int, on stage: ConsumerStage) throws {
+    let brokers = stage.broker.bootstrapServers
     let producer = try Producer(
       try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(600), log: { _ in })
     sending = Task(executorPreference: Loop.executor) {
-      try await self.send(rate: rate, atLeast: count, with: producer)
+      try await self.send(rate: rate, atLeast: count, on: stage, with: producer)
     }
   }
 
-  private func send(rate: Int, atLeast count: Int, with producer: Producer) async throws {
+  private func send(rate: Int, atLeast count: Int, on stage: ConsumerStage, with producer: Producer) async throws {
     let begun = MonotonicTime.now
     while !Task.isCancelled, !isEnding || events.count < count {
       let due = Int(Double((MonotonicTime.now - begun).wholeNanoseconds) / 1e9 * Double(rate)) + 1
       while events.count < due {
         let event = try next()
         events.append(event)
-        producer.send(KafkaRecord(of: event)) { [self] result in
+        producer.send(try stage.record(of: event)) { [self] result in
           if case .success = result { acknowledged += 1 } else { refused += 1 }
         }
       }

@@ -10,6 +10,8 @@ package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
   package let store: StoreSettings
   /// How it takes part in its group.
   package let consumer: ConsumerSettings
+  /// What proves an event, where events are verified; nil where the topic is believed.
+  package let verification: VerificationSettings?
   /// What is the consumer's own.
   package let own: Program.Own
   /// What is logged and how.
@@ -23,6 +25,11 @@ package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
       reading: &settings, of: Program.consumer, administrationPort: Program.administrationPort)
     kafka.tryOn(
       [.producer(deadline: ConsumerSettings.logDeadline), .consumer(consumer.membership), .admin], in: &settings)
+    let verifies = settings.read(
+      "\(Program.consumer).verify", .boolean, default: Program.verifies,
+      "Whether an event is done only if Apple's signature in its record verifies, or if it was asked for with the store's key. Needs teams.TEAM.audiences, and Read on apple.signing-keys.v1."
+    )
+    verification = verifies ? VerificationSettings(reading: &settings) : nil
     own = Program.Own(reading: &settings)
     log = LogSettings(reading: &settings)
   }

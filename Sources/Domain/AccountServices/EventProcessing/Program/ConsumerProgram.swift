@@ -22,6 +22,9 @@ public protocol ConsumerProgram: Sendable {
   static var explanation: String { get }
   /// The port on loopback where operators ask, unless they say otherwise.
   static var administrationPort: UInt16 { get }
+  /// Whether events are verified, unless the configuration says otherwise; not, unless this does. Otherwise whoever may
+  /// write to the topic is believed.
+  static var verifies: Bool { get }
 
   /// Makes the consumer, once, before anything is read.
   static func makeConsumer(_ own: Own, in surroundings: ConsumerSurroundings) async throws -> EventConsumer
@@ -30,6 +33,8 @@ public protocol ConsumerProgram: Sendable {
 extension ConsumerProgram {
   /// Nothing.
   public static var explanation: String { "" }
+  /// No.
+  public static var verifies: Bool { false }
 
   /// Runs the program and ends the process.
   public static func main() {

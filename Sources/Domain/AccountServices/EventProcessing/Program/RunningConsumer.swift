@@ -11,6 +11,9 @@ package final class RunningConsumer {
   /// Where operators ask, with the real port.
   package nonisolated let administrationAddress: SocketAddress
 
+  /// How long the cluster may say nothing while Apple's keys are read.
+  private static let keysLimit = Duration.seconds(30)
+
   /// How many partitions it has by now.
   package var partitionCount: Int { service.partitionCount }
 
@@ -32,7 +35,16 @@ package final class RunningConsumer {
     let surroundings = ConsumerSurroundings(
       store: store, log: log, kafka: kafka, concurrency: settings.bounds.concurrency, registry: registry,
       logger: logger)
-    let consumer = try await Program.makeConsumer(configuration.own, in: surroundings)
+    var consumer = try await Program.makeConsumer(configuration.own, in: surroundings)
+    if let settings = configuration.verification {
+      let keys = RecordedSigningKeys(Agenda(SystemAlarmClock()), logger: logger) { () throws(KafkaError) in
+        try await LetterBox(kafka, .quarantine, within: Self.keysLimit, log: logger.forKafka).signingKeys()
+      }
+      // The first event would wait for them.
+      _ = keys.readAgain()
+      let verification = EventVerification(settings, keys, store: store)
+      consumer.verify = verification.check
+    }
     let processor = EventProcessor(
       consumer, store: store, log: log, bounds: settings.bounds, agenda: Agenda(SystemAlarmClock()),
       random: { Double.random(in: 0...1) }, now: { Timestamp.now }, registry: registry, logger: logger)
