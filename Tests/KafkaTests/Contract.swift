@@ -102,7 +102,7 @@ let contract: [Clause] = [
       cluster.configuration([("queue.buffering.max.messages", "10"), ("linger.ms", "100")]), deadline: .seconds(600),
       log: { _ in })
     let sent = begin((0..<30).map { KafkaRecord(topic: topic, key: nil, value: [$0]) }, producer)
-    await Task.yield()
+    await turn()
     #expect(await producer.close(within: .seconds(120)) == 0)
     for task in sent { _ = try await task.value.get() }
     await #expect(throws: KafkaError.self) {
@@ -156,11 +156,11 @@ let contract: [Clause] = [
     let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
     try consumer.assign([PartitionStart(topic: topic, partition: 0, at: .end)])
     let cancelled = Task { @Loop in try await consumer.next(upTo: 1) }
-    await Task.yield()
+    await turn()
     cancelled.cancel()
     #expect(try await cancelled.value == [])
     let closed = Task { @Loop in try await consumer.next(upTo: 1) }
-    await Task.yield()
+    await turn()
     await consumer.close()
     #expect(try await closed.value == [])
   },
