@@ -12,7 +12,8 @@ public struct QuarantinedEvent: Sendable, Hashable {
   public let issuedAt: Timestamp
   /// Why it was not understood.
   public let reason: Reason
-  /// The event's JSON as Apple wrote it, or all claims where no event could be told from them: a JSON object.
+  /// The event's JSON as Apple wrote it, all claims where no event could be told from them, or the value that its own topic
+  /// has refused: a JSON object.
   public let json: [UInt8]
 
   /// Why an event is kept aside. The raw value stands in the record's header and in metrics.
@@ -28,6 +29,8 @@ public struct QuarantinedEvent: Sendable, Hashable {
     /// The key that signed the notification is no longer Apple's, and was not when the notification says it was signed, as
     /// far as could be seen.
     case retiredKey = "retired-key"
+    /// Its own topic never takes its record: the record is too large, mostly.
+    case refused = "refused"
   }
 
   /// A quarantined event from its parts.
@@ -37,6 +40,13 @@ public struct QuarantinedEvent: Sendable, Hashable {
   ) {
     (self.id, self.team, self.audience, self.subject) = (id, team, audience, subject)
     (self.issuedAt, self.reason, self.json) = (issuedAt, reason, json)
+  }
+
+  /// The event, which is understood and which its own topic refuses.
+  public init(refused event: AccountEvent) {
+    self.init(
+      id: event.id, team: event.team, audience: event.audience, subject: event.subject, issuedAt: event.issuedAt,
+      reason: .refused, json: event.json)
   }
 
   /// Team, audience and id, with a space between them, which none of them can hold: the key of its record.

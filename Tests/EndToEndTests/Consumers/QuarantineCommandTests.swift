@@ -133,6 +133,42 @@ import Testing
     }
   }
 
+  @Test func whatItsOwnTopicRefusesWaitsForAPersonAndForNobodyElse() async throws {
+    try await run { stage, simulator in
+      let (dan, eve) = (Person(named: "dan"), Person(named: "eve"))
+      try stage.shop.welcome([dan, eve])
+      func configure(_ change: String...) async throws {
+        try await stage.broker.run(
+          "kafka-configs.sh",
+          ["--alter", "--entity-type", "topics", "--entity-name", Topic.accountEvents.name] + change)
+      }
+      let ingress = try await stage.startIngress()
+      try await ingress.untilReady()
+      try await configure("--add-config", "max.message.bytes=1")
+      let url = try ingress.url
+      let event = try await simulator.notify(.accountDelete, "dan", to: url)
+      func hasMetric(_ line: String) async throws -> Bool { try await ingress.get("/metrics").text.contains(line) }
+      try await until(every: .milliseconds(100)) {
+        try await hasMetric(#"siwa_ingress_events_quarantined_total{reason="refused"} 1"#)
+      }
+      try await until(every: .milliseconds(100)) { try await hasMetric("\nsiwa_spool_records 0\n") }
+      #expect(try await hasMetric("\nsiwa_spool_refused_records 0\n"))
+      let list = try await stage.siwa("quarantine", "list")
+      #expect(list.output.contains("  refused  ") && list.output.contains(event), "\(list)")
+
+      let all = ["quarantine", "release", "--all", "--cause", "refused"]
+      let early = try await stage.siwa(all)
+      #expect(early.end == .exit(1) && early.errors.hasSuffix("released: 0 of 1, left: 1\n"), "\(early)")
+      try await configure("--delete-config", "max.message.bytes")
+      let release = try await stage.siwa(all)
+      #expect(release.end == .exit(0) && release.errors.hasSuffix("released: 1 of 1\n"), "\(release)")
+      let eraser = try await stage.start(.dataEraser)
+      try await until(every: .milliseconds(100)) { try stage.shop.customers() == [eve.subject] }
+      #expect(try await eraser.end() == .exit(0))
+      #expect(try await ingress.end() == .exit(0))
+    }
+  }
+
   private func run(_ body: @Loop (ConsumerStage, SimulatorProgram) async throws -> Void) async throws {
     let files = TemporaryDirectory()
     let simulator = try await SimulatorProgram(in: files.path + "/simulator")

@@ -58,6 +58,7 @@ extension QuarantinedEvent.Reason {
     case .notYetValid: "its time still lies ahead of this machine's clock"
     case .expired: "its time is over"
     case .retiredKey: "Apple no longer had the key when it was signed"
+    case .refused: "its topic refuses it"
     }
   }
 }

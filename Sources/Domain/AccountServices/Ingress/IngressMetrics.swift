@@ -1,11 +1,9 @@
-package import AccountEvents
+import AccountEvents
 import AppleID
 package import Telemetry
 
 /// What operators of the ingress watch and alarm on. `docs/` and README.md name these; renaming one breaks dashboards.
 package struct IngressMetrics: Sendable {
-  /// Events that Apple signed and nobody understands, by reason: the one to alarm on.
-  package let quarantined: CounterFamily<QuarantinedEvent.Reason>
   /// How long the verifier took.
   package let verification: Histogram
   /// From a notification's verification until all its records are on the log or in the spool.
@@ -47,10 +45,6 @@ package struct IngressMetrics: Sendable {
       by: "reason")
     published = registry.counters(
       "siwa_ingress_events_published_total", "Events accepted for apple.account-events.v1, by type.", by: "type")
-    quarantined = registry.counters(
-      "siwa_ingress_events_quarantined_total",
-      "Events that Apple signed and that are not understood, by reason. Alarm on any increase: each is an obligation.",
-      by: "reason")
     verification = registry.histogram(
       "siwa_ingress_verification_seconds", "Time to verify a notification.", buckets: Histogram.secondsBuckets)
     publication = registry.histogram(

@@ -175,7 +175,7 @@ package final class NotificationEndpoint {
     switch event {
     case .known(let known): metrics.countPublished(known.kind)
     case .quarantined(let kept):
-      metrics.quarantined[kept.reason].increment()
+      publisher.metrics.quarantined[kept.reason].increment()
       logger.warning(
         "event quarantined: Apple signed it and it is not understood",
         ["event.id": .string(kept.id.text), "reason": .string(kept.reason.rawValue)])

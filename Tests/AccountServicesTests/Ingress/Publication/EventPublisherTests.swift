@@ -1,5 +1,6 @@
 import AccountEvents
 import AccountServices
+import ConsumerSupport
 import EventLoop
 import Glibc
 import SQLite
@@ -359,6 +360,71 @@ import Testing
       #expect(refusals == (outcome == .refused ? 1 : 0))
     }
   }
+
+  // MARK: What its own topic never takes
+
+  /// Refuses the first event on its own topic, and whatever comes to `topics`.
+  private func refuse(_ log: MemoryLog, orOn topics: Topic...) {
+    log.fault = { record in
+      let isFirst = record.topic == .accountEvents && record.text(of: "ce_id") == "event-1"
+      return isFirst || topics.contains(record.topic) ? .sample(.refused) : nil
+    }
+  }
+
+  private func ids(on topic: Topic, _ rig: PublisherRig) -> [String?] {
+    rig.log.records.filter { $0.topic == topic }.map { $0.text(of: "ce_id") }
+  }
+
+  @Test func whatItsTopicNeverTakesWaitsInQuarantineAndKeepsNobodyWaiting() async throws {
+    try await PublisherRig.run { rig in
+      refuse(rig.log)
+      for number in 1...3 { try await rig.publish(.sample(number)) }
+      try await rig.untilDrained()
+      #expect(ids(on: .quarantine, rig) == ["event-1"] && ids(on: .accountEvents, rig) == ["event-2", "event-3"])
+      let letter = try #require(rig.log.records.first { $0.topic == .quarantine })
+      #expect(letter.text(of: "quarantine-reason") == "refused" && letter.text(of: "apple-jws") == "what Apple signed")
+      #expect(letter.key == Array("A1B2C3D4E5 com.example.app event-1".utf8))
+      #expect(letter.value == EventRecord(AccountEvent.sample(1), jws: nil).value)
+      #expect(rig.metric(#"siwa_ingress_events_quarantined_total{reason="refused"}"#) == "1")
+      #expect(rig.metric("siwa_spool_refused_records") == "0")
+      let lines = rig.lines.lines.filter { $0.contains("which is in quarantine now") }
+      #expect(lines.count == 1 && lines[0].contains("event-1") && !lines[0].contains("ada"))
+      let again = try await rig.publish(.sample(1))
+      #expect(again == .repeated, "Apple delivers it again")
+    }
+  }
+
+  @Test func whatQuarantineRefusesTooStaysInTheSpoolUntilItIsTaken() async throws {
+    try await PublisherRig.run { rig in
+      refuse(rig.log, orOn: .quarantine)
+      for number in 1...2 { try await rig.publish(.sample(number)) }
+      try await rig.publish(.sample(3, of: "bob"))
+      try await until { ids(on: .accountEvents, rig) == ["event-3"] && rig.spool.depth == 2 }
+      #expect(rig.metric("siwa_spool_refused_records") == "1")
+      refuse(rig.log)
+      try await rig.untilDrained()
+      #expect(ids(on: .quarantine, rig) == ["event-1"] && ids(on: .accountEvents, rig) == ["event-3", "event-2"])
+      #expect(rig.metric("siwa_spool_refused_records") == "0")
+    }
+  }
+
+  /// It was not acknowledged, so the spool has it still.
+  @Test func whatWasOnItsWayToQuarantineIsBroughtThereByTheNextProcess() async throws {
+    try await PublisherRig.run { rig in
+      refuse(rig.log)
+      rig.log.hold { $0.topic == .quarantine }
+      try await rig.publish(.sample(1))
+      try await until { rig.log.waiting.count == 1 }
+      try await rig.again(holding: true) { rig in
+        refuse(rig.log)
+        rig.log.release()
+        try await rig.untilDrained()
+        #expect(ids(on: .quarantine, rig) == ["event-1"] && ids(on: .accountEvents, rig).isEmpty)
+      }
+    }
+  }
+
+  // MARK: Who fails, and who does not
 
   /// Twenty keep failing, and occupy the log for long each time. Fifty others failed in an outage that is over.
   @Test func fiftyHealthyAccountsBehindTwentyThatKeepFailingGetThroughAtOnce() async throws {

@@ -75,10 +75,21 @@ final class PublisherRig {
       as: AcceptedEvents.Mark(of: id, on: .accountEvents, team: team, audience: audience))
   }
 
-  /// The same, while the test goes on.
+  /// Publishes an event as Apple signed it.
+  @discardableResult
+  func publish(_ event: AccountEvent) async throws -> EventPublisher.Acceptance {
+    try await publisher.publish(
+      EventRecord(event, jws: Array("what Apple signed".utf8)),
+      as: AcceptedEvents.Mark(of: event.id, on: .accountEvents, team: event.team, audience: event.audience))
+  }
+
+  /// The same of event `number` of `person`, while the test goes on.
   func publishing(_ person: String, _ number: Int) -> Task<EventPublisher.Acceptance, any Error> {
     Task(executorPreference: Loop.executor) { try await self.publish(person, number) }
   }
+
+  /// The value of a metric, as it is rendered.
+  func metric(_ name: String) -> String? { registry.value(of: name) }
 
   /// What stands on the log, as `person-number`.
   var published: [String] { log.records.map { String(decoding: $0.value, as: UTF8.self) } }

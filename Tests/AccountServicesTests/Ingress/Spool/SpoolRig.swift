@@ -47,10 +47,7 @@ final class SpoolRig {
   func advance(by duration: Duration) { time.withLock { $0 += Int64(duration / .milliseconds(1)) } }
 
   /// The value of a metric, as it is rendered.
-  func metric(_ name: String) -> String? {
-    let lines = String(decoding: registry.render(), as: UTF8.self).split(separator: "\n")
-    return lines.first { $0.hasPrefix("\(name) ") }?.split(separator: " ").last.map(String.init)
-  }
+  func metric(_ name: String) -> String? { registry.value(of: name) }
 
   private nonisolated var now: Timestamp { time.withLock { Timestamp(milliseconds: $0) } ?? .now }
 
@@ -83,5 +80,13 @@ extension Result where Failure == SpoolError {
   /// Why it failed.
   var error: SpoolError? {
     if case .failure(let error) = self { error } else { nil }
+  }
+}
+
+extension MetricsRegistry {
+  /// The value of a metric, as it is rendered.
+  func value(of name: String) -> String? {
+    let lines = String(decoding: render(), as: UTF8.self).split(separator: "\n")
+    return lines.first { $0.hasPrefix("\(name) ") }?.split(separator: " ").last.map(String.init)
   }
 }

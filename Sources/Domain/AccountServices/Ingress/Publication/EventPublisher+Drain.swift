@@ -1,5 +1,6 @@
 import AccountEvents
 import EventLoop
+import Telemetry
 
 extension EventPublisher {
   /// How many records are read at once.
@@ -84,8 +85,44 @@ extension EventPublisher {
         perform(lanes.step(lane) { $0.acknowledged(nil) }, in: lane)
       case .failure(let error):
         // It is not noted: one record that the log never takes must not send all new ones to the spool.
-        fail(nil, of: lane, record.sequence, error)
+        if error.outcome == .refused, let letter = EventRecord(letterOf: record.record), !isClosing {
+          setAside(record, as: letter, lane, error)
+        } else {
+          fail(nil, of: lane, record.sequence, error)
+        }
       }
+    }
+  }
+
+  /// Brings to quarantine what its own topic never takes, where a person decides and its account's later events do not wait
+  /// for that. What quarantine does not take either stays.
+  private func setAside(_ record: SpooledRecord, as letter: EventRecord, _ lane: LaneID, _ refusal: EventLogError) {
+    log.append(letter) { [self] report in
+      guard case .success = report else { return fail(nil, of: lane, record.sequence, refusal) }
+      metrics.quarantined[.refused].increment()
+      let (sequence, event) = (record.sequence, record.record.headers.text(of: "ce_id"))
+      logger.error(
+        "the log refuses a record, which is in quarantine now",
+        [
+          "spool.sequence": .integer(sequence), "event.id": .string(event),
+          "reason": .string(refusal.reason), "detail": .string(refusal.detail),
+        ])
+      perform(lanes.step(lane) { $0.acknowledged(nil) }, in: lane)
+    }
+  }
+}
+
+extension EventRecord {
+  /// The quarantine's record of an account event that its own topic refuses; nil where this is none that Apple signed.
+  init?(letterOf record: EventRecord) {
+    guard record.topic == .accountEvents,
+      let jws = record.headers.last(where: { $0.name == Self.signatureHeader })?.value
+    else { return nil }
+    do throws(EventDecodingError) {
+      self.init(QuarantinedEvent(refused: try AccountEvent(decoding: record.value)), jws: jws)
+    } catch {
+      // Nothing but what the ingress has encoded comes here. What is not stays in the spool, and is listed there.
+      return nil
     }
   }
 }

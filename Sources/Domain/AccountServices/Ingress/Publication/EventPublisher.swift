@@ -161,8 +161,8 @@ package final class EventPublisher {
 
   /// Takes that the log did not take a record: a new one, or with nil one that the drain brought.
   func fail(_ submission: Submission?, of lane: LaneID, _ sequence: Int64?, _ error: EventLogError) {
-    if let sequence { note(error, of: sequence) }
-    let isRefused = error.outcome == .refused
+    let isRefused = isHopeless(error, submission)
+    if isRefused, let sequence { note(error, of: sequence) }
     perform(lanes.failed(submission, in: lane, isRefused: isRefused, at: Loop.now), in: lane)
     wakeDrain()
   }
@@ -175,7 +175,7 @@ package final class EventPublisher {
       case .success(let sequence):
         metrics.spooled.increment()
         submission.sequence = sequence
-        if case .failure(let error) = submission.report { note(error, of: sequence) }
+        if case .failure(let error) = submission.report, isHopeless(error, submission) { note(error, of: sequence) }
         perform(lanes.stored(submission, as: sequence, in: lane, at: Loop.now), in: lane)
         wakeDrain()
       case .failure(let refusal):
@@ -247,9 +247,15 @@ package final class EventPublisher {
     logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause())])
   }
 
+  /// Whether the log never takes a record. A new one that its own topic refuses is brought to quarantine soon; nil stands
+  /// for one that quarantine did not take.
+  private func isHopeless(_ error: EventLogError, _ submission: Submission?) -> Bool {
+    error.outcome == .refused && submission.flatMap { EventRecord(letterOf: $0.record) } == nil
+  }
+
   /// Says once of each record that the log refuses it.
   private func note(_ error: EventLogError, of sequence: Int64) {
-    guard error.outcome == .refused, refused.insert(sequence).inserted else { return }
+    guard refused.insert(sequence).inserted else { return }
     metrics.refused.set(Double(refused.count))
     logger.error(
       "the log refuses a record, which stays in the spool",
