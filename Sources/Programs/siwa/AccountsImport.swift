@@ -79,10 +79,12 @@ struct AccountsImport: Command {
   @Loop
   private func take(into store: (any AccountStore)?, _ teams: [ClientID: TeamID]) async -> ExitCode? {
     let bar = ProgressBar("lines")
-    let accounts = AccountImport(into: store, teams: teams, skipped: first - 1, now: { .now }) { line, note in
-      bar.clear()
-      Terminal.complain("siwa: line \(line): \(note)")
-    }
+    let accounts = AccountImport(
+      into: store, teams: teams, skipped: first - 1, now: { .now },
+      tell: { line, note in
+        bar.clear()
+        Terminal.complain("siwa: line \(line): \(note)")
+      })
     let input = StandardInput()
     do {
       try await input.skip(first - 1)

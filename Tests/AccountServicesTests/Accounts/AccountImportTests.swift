@@ -55,9 +55,8 @@ import Testing
     _ pages: [[UInt8]]..., into store: (any AccountStore)?, from first: Int64 = 1
   ) async throws -> (AccountImport.Progress, [Int64: AccountImport.Note]) {
     var (left, notes) = (pages[...], [Int64: AccountImport.Note]())
-    let accounts = AccountImport(into: store, teams: Self.teams, skipped: first - 1, now: { Self.now }) {
-      notes[$0] = $1
-    }
+    let accounts = AccountImport(
+      into: store, teams: Self.teams, skipped: first - 1, now: { Self.now }, tell: { notes[$0] = $1 })
     try await accounts.run { left.popFirst() }
     return (accounts.progress, notes)
   }
@@ -168,7 +167,7 @@ import Testing
         calls += 1
         if calls == 150 { throw AccountStoreError(.unavailable, "the disk is away") }
       }
-      let first = AccountImport(into: store, teams: Self.teams, now: { Self.now }) { _, _ in }
+      let first = AccountImport(into: store, teams: Self.teams, now: { Self.now }, tell: { _, _ in })
       let error = await #expect(throws: AccountStoreError.self) { try await first.run { left.popFirst() } }
       #expect(error?.code == .unavailable)
       #expect(first.nextLine <= 150)
