@@ -13,7 +13,7 @@ struct SiwaIngress {
     Signals.block([SIGHUP, SIGINT, SIGTERM])
     let words = Array(CommandLine.arguments.dropFirst())
     let program = CommandLineProgram("siwa-ingress", ServeCommand.self)
-    exit(Loop.run { await program.run(words).rawValue })
+    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
   }
 }
 

@@ -30,6 +30,6 @@ struct Siwa {
     let isStoppedInOrder =
       if case .command(let command) = program.parse(words) { command is any StoppedInOrder } else { false }
     if !isStoppedInOrder { Signals.unblock([SIGINT, SIGTERM]) }
-    exit(Loop.run { await program.run(words).rawValue })
+    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
   }
 }

@@ -44,7 +44,7 @@ package struct AuditLogCommand: Command {
     Signals.block([SIGINT, SIGTERM])
     let words = Array(CommandLine.arguments.dropFirst())
     let program = CommandLineProgram(program, AuditLogCommand.self)
-    exit(Loop.run { await program.run(words).rawValue })
+    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
   }
 
   /// Serves.

@@ -41,7 +41,7 @@ extension ConsumerProgram {
     Signals.block([SIGINT, SIGTERM])
     let words = Array(CommandLine.arguments.dropFirst())
     let program = CommandLineProgram(program, ConsumerCommand<Self>.self)
-    exit(Loop.run { await program.run(words).rawValue })
+    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
   }
 
   /// All settings of all programs, this one among them.
