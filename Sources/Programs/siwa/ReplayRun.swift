@@ -44,7 +44,8 @@ final class ReplayRun {
       sayWhatIsLeft()
       throw (error as? ReplayFailure)?.cause ?? error
     }
-    guard isInterrupted else { return .success }
+    // A signal that comes with the last records breaks nothing off.
+    guard isInterrupted, !replay.isComplete else { return .success }
     sayWhatIsLeft()
     return .unreachable
   }

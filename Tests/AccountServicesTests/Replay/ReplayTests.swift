@@ -128,11 +128,23 @@ import Testing
     let first = replay(Source())
     destination.onTake = { await first.stop() }
     try await first.run(to: destination) { _ in }
-    #expect(destination.taken.count == 4 && first.left == [0: 2..<5, 1: 2..<5])
+    #expect(destination.taken.count == 4 && first.left == [0: 2..<5, 1: 2..<5] && !first.isComplete)
     destination.onTake = nil
     let second = replay(Source(), of: first.left)
     try await second.run(to: destination) { _ in }
     #expect(destination.taken.map(\.event) == (0..<10).map { "event-\($0)" } && second.left.isEmpty)
+  }
+
+  @Test func whatIsStoppedAtItsLastRecordHasNothingLeftToDo() async throws {
+    let destination = Destination()
+    let whole = replay(Source(page: 10))
+    destination.onTake = { await whole.stop() }
+    try await whole.run(to: destination) { _ in }
+    #expect(destination.taken.count == 10 && whole.isComplete)
+    let limited = replay(Source(), atMost: 4)
+    destination.onTake = { await limited.stop() }
+    try await limited.run(to: destination) { _ in }
+    #expect(limited.left == [0: 2..<5, 1: 2..<5] && limited.isComplete)
   }
 
   @Test func whatTheDestinationRefusesIsNotPassedOver() async throws {

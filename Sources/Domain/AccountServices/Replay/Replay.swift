@@ -22,6 +22,9 @@ package final class Replay {
   /// How far it is.
   package private(set) var progress: Progress
 
+  /// Whether nothing is left to do: all was read, or there were as many records as there may be.
+  package var isComplete: Bool { left.isEmpty || progress.replayed >= most }
+
   private let topic: ReplayedTopic
   private let filter: ReplayFilter
   private let source: any ReplaySource
@@ -82,6 +85,6 @@ package final class Replay {
       try await each(progress)
     }
     // Of compacted topics the last offsets may have no records any more.
-    if !isStopped, progress.replayed < most { (left, progress.done) = ([:], progress.total) }
+    if !isStopped, !isComplete { (left, progress.done) = ([:], progress.total) }
   }
 }
