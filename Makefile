@@ -21,24 +21,10 @@ build: ## build everything, tests included
 	@.ci/packages build
 	swift build --build-tests $(swift_options)
 
-# What wants the machine for itself: a cluster that breaks, groups whose members have deadlines.
-exclusive := 'ReliabilityTests|GroupTests|GroupProcessingTests'
-# What starts programs, brokers and databases, and is not to be kept from them by a thousand other tests, nor by each other.
-stores := 'AccountStoreTests|PostgreSQLTests'
-services := 'AccountServicesTests'
-programs_at_work := 'EndToEndTests'
-
-# A program that a test kills ends at once, instead of drawing its backtrace.
-test test-long: export SWIFT_BACKTRACE := enable=no
 test: ## run every test; the summary comes last
 	@.ci/packages build test
 	@Tests/make-python
-	swift test --disable-xctest $(swift_options) --filter $(exclusive)
-	swift test --disable-xctest $(swift_options) --filter $(stores) --skip $(exclusive)
-	swift test --disable-xctest $(swift_options) --filter $(services) --skip $(exclusive)
-	swift test --disable-xctest $(swift_options) --filter $(programs_at_work) --skip $(exclusive)
-	swift test --disable-xctest $(swift_options) --skip $(exclusive) --skip $(stores) --skip $(services) \
-	  --skip $(programs_at_work)
+	@Tests/run $(swift_options)
 
 test-long: export EFFORT ?= 20
 test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
