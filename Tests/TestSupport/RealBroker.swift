@@ -16,7 +16,9 @@ public final class RealBroker: Sendable {
   /// The broker that all tests of the process share. Whoever kills a broker starts one of their own.
   public static func shared() async throws -> RealBroker { try await sharedBroker.value }
 
-  private static let sharedBroker = Task { try await RealBroker() }
+  private static let sharedBroker = Task { try await RealBroker([], takingTurns: false) }
+  /// Each wants a quarter of a gigabyte, and seconds of a processor to start.
+  private static let turns = Turns(6), starts = Turns(2)
 
   /// The unpacked Kafka; nil where there is none.
   public static let home: String? = {
@@ -30,6 +32,7 @@ public final class RealBroker: Sendable {
   private let process: Mutex<(identifier: pid_t, starts: Int)>
   /// The broker ends when its launcher's input does: when nobody holds this any more, so also when this process dies.
   private let launcher: RunningProgram
+  private let takesTurns: Bool
 
   /// Why there is no broker.
   public struct NotStarted: Error, CustomStringConvertible {
@@ -37,15 +40,33 @@ public final class RealBroker: Sendable {
     public let description = "Tests/run-broker did not start a broker; see the standard error"
   }
 
-  /// Starts a broker with these settings of its own, and waits until it takes clients.
-  public init(_ settings: [String] = []) async throws {
-    launcher = try await RunningProgram(
-      Repository.root + "/Tests/run-broker", [Self.home ?? ""] + settings, endsWithItsInput: true)
+  /// Starts a broker with these settings of its own, and waits until it takes clients: at first for its turn, as only so
+  /// many run at once. No test holds two.
+  public convenience init(_ settings: [String] = []) async throws { try await self.init(settings, takingTurns: true) }
+
+  private init(_ settings: [String], takingTurns: Bool) async throws {
+    takesTurns = takingTurns
+    if takingTurns { await Self.turns.take() }
+    do {
+      let (launcher, port, identifier) = try await Self.starts.taking { try await Self.launch(settings) }
+      self.launcher = launcher
+      bootstrapServers = "127.0.0.1:\(port)"
+      process = Mutex((identifier, 1))
+    } catch {
+      if takingTurns { Self.turns.giveBack() }
+      throw error
+    }
+  }
+
+  private static func launch(_ settings: [String]) async throws -> (RunningProgram, UInt16, pid_t) {
+    let launcher = try await RunningProgram(
+      Repository.root + "/Tests/run-broker", [home ?? ""] + settings, endsWithItsInput: true)
     let words = try await launcher.outputLine(with: " ").split { $0 == " " }
     guard words.count == 2, let port = UInt16(words[0]), let identifier = pid_t(words[1]) else { throw NotStarted() }
-    bootstrapServers = "127.0.0.1:\(port)"
-    process = Mutex((identifier, 1))
+    return (launcher, port, identifier)
   }
+
+  deinit { if takesTurns { Self.turns.giveBack() } }
 
   /// Why a tool failed.
   public struct ToolFailed: Error, CustomStringConvertible {

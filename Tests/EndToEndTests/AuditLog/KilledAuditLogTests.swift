@@ -35,13 +35,14 @@ import TransparencyLog
     }
   }
 
-  /// At any moment, from its start on.
+  /// At any moment from its start on, and in every other life not before readers were shown some more checkpoints.
   @Test func atAnyMoment() async throws {
     var random = SeededRandom()
     try await AuditLogLives.run(in: files) { lives in
-      for _ in SeededRandom.rounds(25) {
+      for round in SeededRandom.rounds(25) {
         let moment = MonotonicTime.now + .milliseconds(Int.random(in: 20...1200, using: &random))
-        let end = try await lives.live { _ in moment <= .now }
+        let enough = round.isMultiple(of: 2) ? lives.checkpoints + Int.random(in: 3...5, using: &random) : 0
+        let end = try await lives.live { _ in moment <= .now && lives.checkpoints >= enough }
         #expect(end == .signal(SIGKILL), "seed \(random.seed)")
       }
       try await lives.finish("seed \(random.seed)")
@@ -55,6 +56,8 @@ import TransparencyLog
 private final class AuditLogLives {
   /// Where the log is.
   let directory: String
+  /// How many checkpoints readers were shown.
+  var checkpoints: Int { reader.seen.count }
   private let stage: ConsumerStage
   private let traffic: AuditTraffic
   private let reader: CheckpointReader
