@@ -47,6 +47,8 @@ final class ConsumerStage {
     var postgreSQL: String?
     /// What a person who withdraws consent is erased from.
     var onConsentRevoked = "[shop]"
+    /// A target beside the shop, in YAML.
+    var target = ""
     /// How long a member that is silent stays in its group.
     var session = Duration.seconds(45)
     var partitions = 3
@@ -135,6 +137,7 @@ final class ConsumerStage {
         targets:
           shop:
       \(Shop.target)
+      \(form.target)
       email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:0", token: email-relay-token, \(retries) }
       audit: { log: audit-log, key: "\(auditKey)" }
       audit-log:

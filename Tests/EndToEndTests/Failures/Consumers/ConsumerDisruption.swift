@@ -8,6 +8,8 @@ enum ConsumerDisruption: String, CaseIterable {
   case brokerFrozen = "the broker frozen (SIGSTOP)"
   case databaseGone = "PostgreSQL killed (SIGKILL), started again"
   case auditLogKilled = "the audit log killed (SIGKILL), started again"
+  case targetSilent = "a target that takes calls and never answers"
+  case rightMissing = "the right to write outcomes taken away"
   case diskFull = "the disk of the SQLite store full"
 
   /// Whether a trial with the store in PostgreSQL has it, or else one with SQLite.

@@ -9,7 +9,8 @@ struct ConsumerReliabilityTests {
     _ = try await ConsumerTrial.run(
       ConsumerTrial.Plan(
         people: 400, events: 2000, rate: 200, isPostgreSQL: false,
-        disruptions: [.oneKilled, .brokerKilled, .auditLogKilled, .diskFull, .oneEnded], lasting: 0.1...0.6))
+        disruptions: [.oneKilled, .brokerKilled, .auditLogKilled, .diskFull, .targetSilent, .oneEnded],
+        lasting: 0.1...0.6))
   }
 
   @Test(PostgreSQLServer.isThere)
@@ -17,7 +18,8 @@ struct ConsumerReliabilityTests {
     _ = try await ConsumerTrial.run(
       ConsumerTrial.Plan(
         people: 400, events: 2000, rate: 200, isPostgreSQL: true,
-        disruptions: [.oneKilled, .brokerFrozen, .databaseGone, .auditLogKilled, .allKilled], lasting: 0.1...0.6))
+        disruptions: [.oneKilled, .brokerFrozen, .databaseGone, .auditLogKilled, .rightMissing, .allKilled],
+        lasting: 0.1...0.6))
   }
 }
 

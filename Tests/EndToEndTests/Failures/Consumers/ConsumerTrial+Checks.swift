@@ -38,6 +38,7 @@ extension ConsumerTrial {
     let customers = models.filter { !$0.model.isOver }.map(\.person.subject)
     #expect(try stage.shop.customers() == Set(customers), seed)
     #expect(try stage.shop.purchases() == 2 * customers.count, seed)
+    #expect(service.erased == Set(stream.people.map(\.subject)).subtracting(customers) && service.wrong == 0, seed)
     for (person, model) in models where hasToken(person) {
       let tokens = try await stage.store.tokens(of: try ConsumerStage.account(person))
       #expect(tokens.isEmpty == model.isOver, seed)

@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import TestSupport
 import Testing
@@ -44,6 +45,28 @@ extension ConsumerTrial {
       await auditLog?.program.kill()
       try await pass()
       try await startAuditLog()
+    case .targetSilent:
+      let customers = try stage.shop.customers().count
+      service.isSilent = true
+      // Who is asked to erase somebody does not answer, and yet the shop erases: as long as there is anybody.
+      try await until {
+        let left = try stage.shop.customers().count
+        return left < 20 || (service.held > 0 && left < customers)
+      }
+      try await pass()
+      service.isSilent = false
+    case .rightMissing:
+      // Where there is a rule for a topic, nobody may do anything else there.
+      let rules = ["Read", "Describe", "DescribeConfigs"].map {
+        AccessRule(program: "ANONYMOUS", resource: .topic, name: Topic.outcomes.name, operation: $0)
+      }
+      let control = try AccessControl(stage.broker.bootstrapServers)
+      try control.grant(rules)
+      try await until {
+        members.contains { $0.hasSaid("the log does not take what is to be said: it is tried again") }
+      }
+      try await pass()
+      for rule in rules { try control.takeAway(rule) }
     case .diskFull:
       faults?.isDiskFull = true
       // What is in the log's file already may be written over for a while.

@@ -34,6 +34,8 @@ final class ConsumerTrial {
   let plan: Plan
   let stage: ConsumerStage
   let apple: SimulatedApple
+  /// Erases what the shop does not hold.
+  let service: ErasureService
   let stream: EventStream
   let members: [BreakableMember]
   let faults: PreloadedFaults?
@@ -52,22 +54,32 @@ final class ConsumerTrial {
   private let begun = MonotonicTime.now
   private var lastTold = MonotonicTime.now
 
+  /// Everybody may do everything, until there is a rule for a topic.
+  private nonisolated static let rights = [
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found=true",
+  ]
+
   /// Runs a trial to its end, and returns what came of it.
   static func run(_ plan: Plan) async throws -> ConsumerOutcome {
-    let (files, broker) = (TemporaryDirectory(), try await RealBroker())
+    let (files, broker) = (TemporaryDirectory(), try await RealBroker(Self.rights))
     let (apple, server, side) = try makeApple(in: files)
     let database = plan.isPostgreSQL ? try await PostgreSQLServer() : nil
+    let service = try ErasureService(files)
     let form = ConsumerStage.Form(
-      postgreSQL: try await database?.makeDatabase(), session: .seconds(6), partitions: 6)
+      postgreSQL: try await database?.makeDatabase(), onConsentRevoked: "[shop, service]", target: service.target,
+      session: .seconds(6), partitions: 6)
     var outcome: ConsumerOutcome?
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { await server.run() }
+      group.addTask(executorPreference: Loop.executor) { await service.run() }
       defer { group.cancelAll() }
       try await ConsumerStage.run(broker, side, in: files, form) { stage in
-        let trial = try await ConsumerTrial(plan, stage, apple, database)
+        let trial = try await ConsumerTrial(plan, stage, apple, service, database)
         let result: Result<ConsumerOutcome, any Error>
         do { result = .success(try await trial.run()) } catch { result = .failure(error) }
         broker.thaw()
+        service.isSilent = false
         trial.stream.stop()
         outcome = try result.get()
       }
@@ -97,9 +109,10 @@ final class ConsumerTrial {
   }
 
   private init(
-    _ plan: Plan, _ stage: ConsumerStage, _ apple: SimulatedApple, _ database: PostgreSQLServer?
+    _ plan: Plan, _ stage: ConsumerStage, _ apple: SimulatedApple, _ service: ErasureService,
+    _ database: PostgreSQLServer?
   ) async throws {
-    (self.plan, self.stage, self.apple, self.database) = (plan, stage, apple, database)
+    (self.plan, self.stage, self.apple, self.service, self.database) = (plan, stage, apple, service, database)
     random = SeededRandom()
     stream = EventStream(people: plan.people, random)
     faults =
