@@ -68,7 +68,7 @@ import Testing
     let store = try await rig.open()
     try await settle(0..<10, in: store)
     await store.close()
-    try rig.execute("UPDATE relay SET address = x'00'")
+    try rig.execute("UPDATE mail SET address = x'00'")
     let path = rig.files.path + "/backup.sqlite"
     let error = await #expect(throws: AccountStoreError.self) {
       try await rig.administration.backUp(to: path) { _ in }
@@ -81,7 +81,7 @@ import Testing
     arguments: [
       (
         "DELETE FROM account WHERE hash = (SELECT min(hash) FROM account)",
-        "a row of relay refers to one that is not there"
+        "a row of mail refers to one that is not there"
       ),
       (
         "UPDATE account SET team = 'Z9Z9Z9Z9Z9' WHERE hash = (SELECT min(hash) FROM account)",

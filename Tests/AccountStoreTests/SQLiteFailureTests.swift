@@ -46,8 +46,8 @@ import Testing
     }
     #expect(refusal?.code == .full && refusal?.isTransient == true && settled > 0)
     for table in [
-      "SELECT count(*) FROM account", "SELECT count(*) FROM relay", "SELECT count(*) FROM ledger",
-      "SELECT count(*) FROM fence",
+      "SELECT count(*) FROM account", "SELECT count(*) FROM mail", "SELECT count(*) FROM ledger",
+      "SELECT count(*) FROM mail WHERE fence_at IS NOT NULL",
     ] as [StaticString] { #expect(try rig.number(table) == Int64(settled * 20), "\(table)") }
     #expect(try await rig.administration.verify { _ in }.findings == [])
     // With room again, it goes on where it was.

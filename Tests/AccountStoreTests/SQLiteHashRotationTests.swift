@@ -39,8 +39,8 @@ import Testing
     var found: [[UInt8]] = []
     try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(
       """
-      SELECT hash FROM account UNION ALL SELECT hash FROM token UNION ALL SELECT hash FROM relay
-      UNION ALL SELECT hash FROM ledger UNION ALL SELECT hash FROM fence UNION ALL SELECT hash FROM erasure_fence
+      SELECT hash FROM account UNION ALL SELECT hash FROM token UNION ALL SELECT hash FROM mail
+      UNION ALL SELECT hash FROM ledger UNION ALL SELECT hash FROM event_fence UNION ALL SELECT hash FROM erasure_fence
       UNION ALL SELECT hash FROM ended_authorization UNION ALL SELECT hash FROM own_revocation
       UNION ALL SELECT hash FROM erasure_progress UNION ALL SELECT fingerprint FROM token
       """
@@ -158,7 +158,7 @@ import Testing
     #expect(report.findings == [] && !report.isMoving)
     #expect(report.accounts == 1600 && report.relays == 1600 && report.settled == 3200)
     #expect(try rig.number("SELECT count(DISTINCT hash) FROM ledger") == 1600)
-    #expect(try rig.number("SELECT count(DISTINCT hash) FROM fence") == 1600)
+    #expect(try rig.number("SELECT count(DISTINCT hash) FROM event_fence") == 1600)
     await store.close()
   }
 

@@ -21,13 +21,14 @@ import Testing
         "3e20132e5e0270bd2e3d2ee395d77e07aba8ef7ca4c04a7c6a4bf16943149c9d",
         "1eeb897659599ddac25ebfd77a1d62e7f3e54f94c59451052faabfdd515884df",
         "2705583a4366d2f57aeb68c06400edd12f334f849119fdcf301ef5ccfefcffa0",
+        "8571281a185a6eea57696a7802659b42adee4a60c0de2c5e40152e460de33fb1",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 4))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 5))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 4, to: 4))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 5, to: 5))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
     #expect(try rig.modes()["store.sqlite"] == 0o600)
   }
@@ -42,7 +43,7 @@ import Testing
     #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
     #expect(try rig.number("PRAGMA user_version") == Int64(version))
     try rig.execute("DELETE FROM announcement")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 4))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 5))
 
     let store = try await rig.open()
     #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
@@ -68,6 +69,112 @@ import Testing
       Int64(entry.origin.partition), entry.origin.offset)
   }
 
+  /// With erasures that are open, states of mail, fences of all kinds, and a rotation of the hashing key under way.
+  @Test(arguments: [nil, 0, 1, 3, 8, 13])
+  func theVersionBeforeLastIsBroughtForwardInTheMidstOfARotation(steps: Int?) async throws {
+    var store = try await rig.open()
+    try await Population.settle(in: store)
+    let before = try await Population.Knowledge(of: store)
+    #expect(before.hasAll)
+    let standings = try await standingsOfLateEvents(in: store)
+    #expect(Set(standings).count == 3)
+    await store.close()
+    if let steps {
+      let rotation = try SQLiteHashRotation(try SQLiteStoreFile(rig.path, rig.key), page: 1)
+      #expect(try rotation.begin(to: newHashKey()))
+      for _ in 0..<steps { _ = try rotation.step() }
+    }
+
+    try rig.makeOlder()
+    #expect(try rig.number("SELECT count(*) FROM relay") == 2)
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 4, to: Int(SQLiteMigrations.version)))
+    let report = try await rig.administration.verify { _ in }
+    #expect(report.findings == [] && report.isMoving == (steps != nil))
+    store = try await rig.open()
+    // Somebody moves what there is of a few; the rotation goes on with the others.
+    #expect(try await standingsOfLateEvents(in: store) == standings)
+    #expect(try await Population.Knowledge(of: store) == before)
+    if steps != nil { _ = try await rig.administration.rotateHashKey(to: nil) { _ in } }
+    #expect(try await Population.Knowledge(of: store) == before)
+    #expect(try await standingsOfLateEvents(in: store) == standings)
+
+    // The next state of mail takes its fence to itself, and the table has none of that kind any more.
+    let fences = try #require(try rig.number("SELECT count(*) FROM event_fence"))
+    let mail = Sample.event("mail-1-1", of: Population.signedIn, at: 7).settled(.setRelay(Sample.disabled(7)))
+    #expect(try await store.settle([mail], at: Sample.time(10_001)) == [.applied])
+    #expect(try rig.number("SELECT count(*) FROM event_fence") == fences - 1)
+    #expect(try rig.number("SELECT count(*) FROM mail WHERE fence_at IS NOT NULL") == 1)
+    let late = Sample.event("late", of: Population.signedIn, at: 6)
+    #expect(try await store.standings(of: [late], for: Sample.relay) == [.superseded(.newerEvent)])
+    await store.close()
+    #expect(try await rig.administration.verify { _ in }.findings == [])
+  }
+
+  private func standingsOfLateEvents(in store: any AccountStore) async throws -> [EventStanding] {
+    var standings: [EventStanding] = []
+    for consumer in [Sample.relay, Sample.eraser, Sample.revoker] {
+      let events = Population.accounts.flatMap { account in
+        [Sample.event("late", of: account, at: 1), Sample.event("late", of: account, at: 60, yieldsTo: [.erasure])]
+      }
+      standings += try await store.standings(of: events, for: consumer)
+    }
+    return standings
+  }
+
+  /// One that was there before the store was brought forward, and looks for fences where they were.
+  @Test func aProgramOfTheVersionBeforeSettlesNothing() async throws {
+    await (try await rig.open()).close()
+    try rig.makeOlder()
+    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let statements = [
+      try database.prepare("SELECT EXISTS (SELECT 1 FROM fence WHERE consumer = 'email-relay')"),
+      try database.prepare("UPDATE relay SET status = 'enabled'"),
+    ]
+    for statement in statements { try statement.run() }
+    _ = try await rig.administration.migrate()
+    for statement in statements {
+      let error = #expect(throws: SQLiteError.self) { try statement.run() }
+      #expect(error?.code == .other || error?.code == .schema)
+    }
+  }
+
+  /// It is of the one version or of the other, and has all that it had.
+  @Test(.timeLimit(.minutes(10)))
+  func aMigrationThatIsKilledHasHappenedOrNot() async throws {
+    let store = try await rig.open()
+    try await Population.settle(in: store)
+    let before = try await Population.Knowledge(of: store)
+    let people = (100..<4100).map { Sample.account($0) }
+    let mail = people.enumerated().map {
+      Sample.event("many-\($0)", of: $1, at: 5).settled(.setRelay(Sample.enabled(5)))
+    }
+    _ = try await store.settle(mail, at: Sample.time(10_000))
+    await store.close()
+    try rig.makeOlder()
+    var random = SeededRandom()
+    for _ in SeededRandom.rounds(8) {
+      try await RunningProgram.run("durable-writer", ["migrate", rig.files.path, "0"]) { program in
+        _ = try await program.outputLine(with: "migrating")
+        for _ in 0..<Int.random(in: 0...2000, using: &random) { await Task.yield() }
+        await program.kill()
+        #expect(program.errors == "")
+      }
+      let version = try #require(try rig.number("PRAGMA user_version"))
+      #expect([4, SQLiteMigrations.version].contains(version), "SEED=\(random.seed)")
+      #expect(try rig.number("SELECT count(*) FROM sqlite_schema WHERE name IN ('fence', 'event_fence')") == 1)
+      #expect(try rig.number("SELECT count(*) FROM ledger WHERE event_id LIKE 'many-%'") == 4000)
+      if version == SQLiteMigrations.version { try rig.makeOlder() }
+    }
+    _ = try await rig.administration.migrate()
+    #expect(try await rig.administration.verify { _ in }.findings == [])
+    let migrated = try await rig.open()
+    #expect(try await Population.Knowledge(of: migrated) == before)
+    let late = people.map { Sample.event("late", of: $0, at: 4) }
+    #expect(
+      try await migrated.standings(of: late, for: Sample.relay).allSatisfy { $0 == .superseded(.newerEvent) })
+    await migrated.close()
+  }
+
   @Test func manyMayMigrateAtOnce() async throws {
     let administration = rig.administration
     let migrations = try await withThrowingTaskGroup(of: StoreMigration.self) { group in
@@ -86,13 +193,13 @@ import Testing
     // An empty file is not one either.
     _ = rig.files.write("store.sqlite", "")
     await expectRefusal(.notMigrated, "run `siwa store migrate`")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 4))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 5))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try rig.execute("PRAGMA user_version = 99")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 4 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 5 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try rig.number("PRAGMA user_version") == 99)

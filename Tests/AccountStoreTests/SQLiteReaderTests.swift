@@ -22,7 +22,7 @@ import Testing
     let writing = Task {
       try await store.writer.run { file throws(AccountStoreError) in
         try file.writeRows { () throws(SQLiteError) in
-          try file.database.execute("DELETE FROM relay")
+          try file.database.execute("DELETE FROM mail")
           entered.continuation.yield()
           end.wait()
         }
@@ -70,7 +70,7 @@ import Testing
   }
 
   private func sealedAddress() throws -> [UInt8]? {
-    try Database(rig.path, .readOnly, busyTimeout: .seconds(60)).prepare("SELECT address FROM relay").first {
+    try Database(rig.path, .readOnly, busyTimeout: .seconds(60)).prepare("SELECT address FROM mail").first {
       row throws(SQLiteError) in try row.value(0)
     }
   }

@@ -69,4 +69,45 @@ final class SQLiteRig {
     }
     return modes
   }
+
+  /// Makes the store, which nobody has open, one of version 4, with all that is in it.
+  func makeOlder() throws {
+    let old = path + ".old"
+    for end in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: old + end) {
+      try FileManager.default.removeItem(atPath: old + end)
+    }
+    let database = try Database(old, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    try database.execute("PRAGMA foreign_keys = OFF")
+    for step in SQLiteMigrations.steps[..<4] { try database.execute(step) }
+    try database.prepare("ATTACH ? AS later").run(path)
+    try database.execute(
+      """
+      INSERT INTO hash_key SELECT * FROM later.hash_key;
+      INSERT INTO account SELECT * FROM later.account;
+      INSERT INTO token SELECT * FROM later.token;
+      INSERT INTO relay SELECT hash, status, since, is_private, address FROM later.mail;
+      INSERT INTO fence SELECT consumer, hash, severity, at, tie, generation FROM later.event_fence;
+      INSERT INTO fence
+      SELECT fence_consumer, hash, fence_severity, fence_at, fence_tie, account.generation
+      FROM later.mail JOIN later.account USING (hash) WHERE fence_consumer IS NOT NULL
+      ON CONFLICT DO UPDATE SET at = excluded.at, tie = excluded.tie WHERE (excluded.at, excluded.tie) > (at, tie);
+      INSERT INTO ledger (consumer, event_id, hash, outcome, detail, at, topic, partition, "offset", generation)
+      SELECT consumer, event_id, hash, outcome, detail, at, topic, partition, "offset", generation FROM later.ledger;
+      INSERT INTO erasure_fence SELECT * FROM later.erasure_fence;
+      INSERT INTO ended_authorization SELECT * FROM later.ended_authorization;
+      INSERT INTO own_revocation SELECT * FROM later.own_revocation;
+      INSERT INTO attempt SELECT * FROM later.attempt;
+      INSERT INTO announced SELECT * FROM later.announced;
+      INSERT INTO erasure_progress (
+        number, event_id, target, hash, state, before, affected, after, detail, at, generation)
+      SELECT number, event_id, target, hash, state, before, affected, after, detail, at, generation
+      FROM later.erasure_progress;
+      DETACH later
+      """)
+    try #require(try database.truncateLog())
+    for end in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + end) {
+      try FileManager.default.removeItem(atPath: path + end)
+    }
+    try FileManager.default.copyItem(atPath: old, toPath: path)
+  }
 }

@@ -38,7 +38,7 @@ import Testing
     let deletion = Sample.event("d", of: Sample.account(1), at: 9)
     _ = try await store.settle([deletion.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
     for table in [
-      "SELECT count(*) FROM account", "SELECT count(*) FROM relay", "SELECT count(*) FROM token",
+      "SELECT count(*) FROM account", "SELECT count(*) FROM mail", "SELECT count(*) FROM token",
       "SELECT count(*) FROM erasure_fence",
     ] as [StaticString] { #expect(try rig.number(table) == 1, "\(table)") }
     // Not the wrapped key either, in any file: neither in a free page nor in the log.
@@ -68,7 +68,7 @@ import Testing
   private func wrappedKeysAndAddresses() throws -> [[UInt8]] {
     var values: [[UInt8]] = []
     try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(
-      "SELECT data_key FROM account UNION ALL SELECT address FROM relay"
+      "SELECT data_key FROM account UNION ALL SELECT address FROM mail"
     ).forEach { row throws(SQLiteError) in values.append(try row.value(0)) }
     return values
   }
@@ -97,17 +97,17 @@ import Testing
   @Test(
     arguments: [
       // Somebody else's address; with their key too; a token as another's.
-      "UPDATE relay SET address = (SELECT address FROM relay AS other WHERE other.hash <> relay.hash)",
+      "UPDATE mail SET address = (SELECT address FROM mail AS other WHERE other.hash <> mail.hash)",
       "UPDATE account SET data_key = (SELECT data_key FROM account AS other WHERE other.hash <> account.hash)",
       """
       UPDATE account SET data_key = (SELECT data_key FROM account AS other WHERE other.hash <> account.hash);
-      UPDATE relay SET address = (SELECT address FROM relay AS other WHERE other.hash <> relay.hash);
+      UPDATE mail SET address = (SELECT address FROM mail AS other WHERE other.hash <> mail.hash);
       UPDATE token SET value = (SELECT value FROM token AS other WHERE other.hash <> token.hash);
       """,
       "UPDATE token SET value = (SELECT value FROM token AS other WHERE other.hash <> token.hash)",
       "UPDATE token SET kind = 'access'",
       "UPDATE token SET client = 'com.example.other'",
-      "UPDATE token SET value = (SELECT address FROM relay WHERE relay.hash = token.hash)",
+      "UPDATE token SET value = (SELECT address FROM mail WHERE mail.hash = token.hash)",
       "UPDATE account SET subject = (SELECT subject FROM account AS other WHERE other.hash <> account.hash)",
     ] as [StaticString])
   func whatWasMovedDoesNotOpen(sql: StaticString) async throws {
@@ -142,7 +142,7 @@ import Testing
       try await store.standings(of: [other.event, broken.event], for: Sample.relay)
         == [.open(FailedAttempts()), .open(FailedAttempts())])
     #expect(try await store.relayStates(of: [Sample.account(3)]) == [.unknown])
-    #expect(try rig.number("SELECT count(*) FROM relay") == 2)
+    #expect(try rig.number("SELECT count(*) FROM mail") == 2)
     #expect(try await store.settle([other], at: now) == [.applied])
     await store.close()
   }

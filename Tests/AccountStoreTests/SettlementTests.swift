@@ -174,4 +174,54 @@ import Testing
     let error = await #expect(throws: AccountStoreError.self) { try await store.check() }
     #expect(error?.code == .closed && error?.isTransient == false)
   }
+
+  /// What makes events of before void outlives the state of mail that it came with, whatever becomes of that.
+  @Test(
+    arguments: Implementation.all,
+    [
+      [.removeRelay], [.setRelay(Sample.disabled(9))], [.eraseAccount(isFinal: false)], [.eraseAccount(isFinal: true)],
+      [.setRelay(Sample.disabled(9)), .eraseAccount(isFinal: false), .setRelay(Sample.enabled(9))],
+    ] as [[StoreChange]])
+  func aFenceOutlivesTheStateOfMailThatItCameWith(_ implementation: Implementation, changes: [StoreChange]) async throws
+  {
+    try await PreparedStore.with(implementation) { store throws in
+      let severe = Sample.event("severe", at: 3, severity: 1).settled(.setRelay(Sample.enabled(3)))
+      let mail = Sample.event("mail", at: 5).settled(.setRelay(Sample.enabled(5)))
+      let other = Settlement(
+        of: Sample.event("other", at: 9), by: Sample.eraser, outcome: "done", changes: changes)
+      for settlement in [severe, mail, other] {
+        #expect(try await store.settle([settlement], at: now) == [.applied])
+        #expect(
+          try await store.settle([settlement], at: now).first?.isRepeated == true, "\(settlement.event.id)")
+      }
+      func look() async throws {
+        let late = [
+          Sample.event("late", at: 4), Sample.event("late", at: 3, severity: 1),
+          Sample.event("late", at: 4, severity: 1),
+          Sample.event("late", at: 6),
+        ]
+        let void = EventStanding.superseded(.newerEvent)
+        #expect(
+          try await store.standings(of: late, for: Sample.relay)
+            == [void, void, .open(FailedAttempts()), .open(FailedAttempts())])
+        #expect(
+          try await store.standings(of: late, for: Sample.eraser) == [
+            void, .open(FailedAttempts()), .open(FailedAttempts()), void,
+          ])
+      }
+      try await look()
+      _ = try await store.recordSignIn(Sample.account(), at: Sample.time(20), tokens: [Sample.token()])
+      try await look()
+      // One of before has no effect on what is there by now.
+      let before = try await store.relayStates(of: [Sample.account()])
+      let old = Sample.event("old", at: 4).settled(.setRelay(Sample.enabled(4)))
+      #expect(try await store.settle([old], at: now) == [.superseded(.newerEvent)])
+      #expect(try await store.relayStates(of: [Sample.account()]) == before)
+      let next = Sample.event("next", at: 21).settled(.setRelay(Sample.enabled(21)))
+      #expect(try await store.settle([next], at: now) == [.applied])
+      #expect(
+        try await store.standings(of: [Sample.event("late", at: 20)], for: Sample.relay)
+          == [.superseded(.newerEvent)])
+    }
+  }
 }

@@ -16,6 +16,7 @@ import Telemetry
 ///     durable-writer compete DIRECTORY COUNT applied N         how many of so many events were not another's
 ///     durable-writer rotate DIRECTORY COUNT  rotated           to the key in `hash-key`; kills itself at its step of that
 ///                                            number, 0 for never
+///     durable-writer migrate DIRECTORY 0     migrating, then migrated
 ///     durable-writer publish DIRECTORY COUNT answers in a file; kills itself at its step of that number, 0 for never
 ///     durable-writer accepted DIRECTORY FIRST written N        in batches, from FIRST on
 ///     durable-writer start DIRECTORY 0       what becomes of it where there is no room at the start
@@ -36,6 +37,7 @@ struct DurableWriter {
     case "store": exit(Loop.run { await settle(words[2], first...) })
     case "compete": exit(Loop.run { await settle(words[2], 0..<first) })
     case "rotate": exit(Loop.run { await rotate(words[2], untilStep: first) })
+    case "migrate": exit(Loop.run { await migrate(words[2]) })
     case "publish": exit(Loop.run { await PublishingWriter.run(words[2], untilStep: first) })
     case "accepted": exit(Loop.run { await remember(words[2], from: first) })
     case "start": exit(Loop.run { await startWithoutRoom(words[2]) })
@@ -197,6 +199,20 @@ struct DurableWriter {
         if steps.wrappingAdd(1, ordering: .relaxed).newValue == last { raise(SIGKILL) }
       }
       say("rotated")
+      return 0
+    } catch {
+      complain("\(error)")
+    }
+  }
+
+  /// Brings an account store to this version.
+  @Loop
+  private static func migrate(_ directory: String) async -> Int32 {
+    do {
+      let administration = try StoreWriter.settings(directory).administration()
+      say("migrating")
+      _ = try await administration.migrate()
+      say("migrated")
       return 0
     } catch {
       complain("\(error)")

@@ -17,7 +17,7 @@ struct ChangedAccount {
   }
 
   /// What an applied event makes void: what is no heavier, and no later.
-  struct Fence {
+  struct Fence: Equatable {
     let consumer: ConsumerName
     let severity: Int
     var at: Timestamp

@@ -2,6 +2,9 @@ import AccountEvents
 import SQLite
 
 /// The rows of accounts: their keys and names, tokens and mail, and what erasures have left of them.
+///
+/// A state of mail has a fence in its row (`ChangedAccount.fenceOfMail`). Before such a row is deleted, or gets another
+/// one's fence, its own goes to the other fences: none is lost.
 final class SQLiteAccounts {
   private let facts: Statement
   private let removal: Statement
@@ -17,10 +20,13 @@ final class SQLiteAccounts {
   private let ownRevocation: Statement
   private let ownRevocationReading: Statement
   private let database: Database
-  private let relay: Statement
-  private let relayUpdate: Statement
-  private let relayReading: Statement
-  private let relayRemoval: Statement
+  private let mail: Statement
+  private let mailUpdate: Statement
+  private let fencedMailUpdate: Statement
+  private let mailReading: Statement
+  private let mailRemoval: Statement
+  private let fenceOfMail: Statement
+  private let lowerFence: Statement
 
   init(_ database: Database) throws(SQLiteError) {
     self.database = database
@@ -72,12 +78,32 @@ final class SQLiteAccounts {
         AND NOT EXISTS (SELECT 1 FROM erasure_fence WHERE hash = ?1 AND signed_in_at > own.at)
       ORDER BY client
       """)
-    relay = try database.prepare(
-      "INSERT INTO relay (hash, status, since, is_private, address) VALUES (?, ?, ?, ?, ?)")
-    relayUpdate = try database.prepare(
-      "UPDATE relay SET status = ?2, since = ?3, is_private = ?4, address = ?5 WHERE hash = ?1")
-    relayReading = try database.prepare("SELECT status, since, is_private, address FROM relay WHERE hash = ?")
-    relayRemoval = try database.prepare("DELETE FROM relay WHERE hash = ?")
+    mail = try database.prepare(
+      """
+      INSERT INTO mail (
+        hash, status, since, is_private, address, fence_consumer, fence_severity, fence_at, fence_tie)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET status = excluded.status, since = excluded.since, is_private = excluded.is_private,
+        address = excluded.address, fence_consumer = excluded.fence_consumer, fence_severity = excluded.fence_severity,
+        fence_at = excluded.fence_at, fence_tie = excluded.fence_tie
+      """)
+    mailUpdate = try database.prepare(
+      "UPDATE mail SET status = ?2, since = ?3, is_private = ?4, address = ?5 WHERE hash = ?1")
+    fencedMailUpdate = try database.prepare(
+      """
+      UPDATE mail SET status = ?2, since = ?3, is_private = ?4, address = ?5, fence_at = ?8, fence_tie = ?9
+      WHERE hash = ?1 AND fence_consumer = ?6 AND fence_severity = ?7
+      """)
+    mailReading = try database.prepare("SELECT status, since, is_private, address FROM mail WHERE hash = ?")
+    mailRemoval = try database.prepare("DELETE FROM mail WHERE hash = ?")
+    fenceOfMail = try database.prepare(
+      """
+      INSERT INTO event_fence (consumer, hash, severity, at, tie, generation)
+      SELECT fence_consumer, hash, fence_severity, fence_at, fence_tie, ?2 FROM mail
+      WHERE hash = ?1 AND fence_consumer IS NOT NULL
+      ON CONFLICT DO UPDATE SET at = excluded.at, tie = excluded.tie WHERE (excluded.at, excluded.tie) > (at, tie)
+      """)
+    lowerFence = try database.prepare("DELETE FROM event_fence WHERE consumer = ? AND hash = ? AND severity = ?")
   }
 
   // MARK: Reading
@@ -92,7 +118,7 @@ final class SQLiteAccounts {
   /// What there is beside its row.
   func kept(of hash: AccountHash) throws(SQLiteError) -> KeptAccount {
     KeptAccount(
-      relay: try relayReading.first(hash.bytes) { row throws(SQLiteError) in try SealedRelay(reading: row) } ?? nil,
+      relay: try mailReading.first(hash.bytes) { row throws(SQLiteError) in try SealedRelay(reading: row) } ?? nil,
       tokens: try tokens(of: hash))
   }
 
@@ -142,7 +168,10 @@ final class SQLiteAccounts {
     _ account: ChangedAccount, _ tokens: [ChangedAccount.TokenRow], _ relayRow: SealedRelay?, generation: Int64
   ) throws(SQLiteError) {
     let hash = account.hash.bytes
-    if account.isDeleted { try removal.run(hash) }
+    if account.isDeleted {
+      try fenceOfMail.run(hash, generation)
+      try removal.run(hash)
+    }
     if account.isFenced, let erasure = account.facts.erasure {
       try fence.run(
         hash, erasure.at.milliseconds, erasure.isFinal ? 1 as Int64 : 0,
@@ -166,16 +195,42 @@ final class SQLiteAccounts {
       try tokenRemoval.run(hash, app, time.milliseconds)
       try ended.run(hash, app, time.milliseconds, generation)
     }
-    if case .removed = account.relay { try relayRemoval.run(hash) }
-    guard let row = relayRow else { return }
+    if case .removed = account.relay {
+      try fenceOfMail.run(hash, generation)
+      try mailRemoval.run(hash)
+    }
+    if let relayRow { try write(relayRow, account, generation: generation) }
+  }
+
+  /// Writes a state of mail, with the fence that belongs to it.
+  private func write(_ row: SealedRelay, _ account: ChangedAccount, generation: Int64) throws(SQLiteError) {
+    let hash = account.hash.bytes
     let (status, since) = (row.status.rawValue, row.since.milliseconds)
     let isPrivate: Int64 = row.isPrivate ? 1 : 0
-    // Mostly there is one: that costs half as much as an UPSERT.
+    let fence = account.fenceOfMail
+    let (consumer, severity) = (fence?.consumer.text, fence.map { Int64($0.severity) })
+    let (at, tie) = (fence?.at.milliseconds, fence.map { Int64($0.tie) })
+    // Mostly there is one, with a fence of the same kind: that costs half as much as an UPSERT.
     if account.made == nil {
-      try relayUpdate.run(hash, status, since, isPrivate, row.address)
+      if fence == nil {
+        try mailUpdate.run(hash, status, since, isPrivate, row.address)
+      } else {
+        try fencedMailUpdate.run(hash, status, since, isPrivate, row.address, consumer, severity, at, tie)
+      }
       if database.changes > 0 { return }
+      try fenceOfMail.run(hash, generation)
     }
-    try relay.run(hash, status, since, isPrivate, row.address)
+    if fence != nil { try lowerFence.run(consumer, hash, severity) }
+    try mail.run(hash, status, since, isPrivate, row.address, consumer, severity, at, tie)
+  }
+}
+
+extension ChangedAccount {
+  /// The fence that stands in the row of its state of mail, where that is written: one that is the highest of its kind.
+  /// What the table of the others has of that kind is lower.
+  var fenceOfMail: Fence? {
+    guard case .set = relay else { return nil }
+    return fences.first(where: \.isHighest)
   }
 }
 

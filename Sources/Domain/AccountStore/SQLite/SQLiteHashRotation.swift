@@ -38,7 +38,7 @@ final class SQLiteHashRotation {
       try database.prepare(
         """
         SELECT (SELECT count(*) FROM account WHERE generation < ?1)
-          + (SELECT count(*) FROM fence WHERE generation < ?1)
+          + (SELECT count(*) FROM event_fence WHERE generation < ?1)
           + (SELECT count(*) FROM erasure_fence WHERE generation < ?1)
           + (SELECT count(*) FROM ended_authorization WHERE generation < ?1)
           + (SELECT count(*) FROM own_revocation WHERE generation < ?1)
@@ -187,10 +187,10 @@ final class SQLiteHashRotation {
       }
       let fences = try database.prepare(
         """
-        SELECT DISTINCT hash, generation FROM fence WHERE hash > ?1 AND generation < ?2 AND consumer = ?4
+        SELECT DISTINCT hash, generation FROM event_fence WHERE hash > ?1 AND generation < ?2 AND consumer = ?4
         ORDER BY hash LIMIT ?3
         """)
-      try database.prepare("SELECT DISTINCT consumer FROM fence").forEach { row throws(SQLiteError) in
+      try database.prepare("SELECT DISTINCT consumer FROM event_fence").forEach { row throws(SQLiteError) in
         accounts.append(AccountPages(reading: fences, consumer: try row.value(0)))
       }
       rows = [

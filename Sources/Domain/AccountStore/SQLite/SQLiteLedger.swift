@@ -19,7 +19,10 @@ final class SQLiteLedger {
       """
       SELECT ledger.at, ledger.outcome, ledger.detail, ledger.topic, ledger.partition, ledger."offset",
         EXISTS (
-          SELECT 1 FROM fence WHERE consumer = ?1 AND hash = ?3 AND severity >= ?4 AND (at, tie) >= (?5, ?6)),
+          SELECT 1 FROM event_fence WHERE consumer = ?1 AND hash = ?3 AND severity >= ?4 AND (at, tie) >= (?5, ?6))
+        OR EXISTS (
+          SELECT 1 FROM mail
+          WHERE hash = ?3 AND fence_consumer = ?1 AND fence_severity >= ?4 AND (fence_at, fence_tie) >= (?5, ?6)),
         attempt.count, attempt.first_at,
         account.data_key, account.master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
       FROM (SELECT 1)
@@ -34,10 +37,10 @@ final class SQLiteLedger {
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     highestFence = try database.prepare(
-      "REPLACE INTO fence (consumer, hash, severity, at, tie, generation) VALUES (?, ?, ?, ?, ?, ?)")
+      "REPLACE INTO event_fence (consumer, hash, severity, at, tie, generation) VALUES (?, ?, ?, ?, ?, ?)")
     fence = try database.prepare(
       """
-      INSERT INTO fence (consumer, hash, severity, at, tie, generation) VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO event_fence (consumer, hash, severity, at, tie, generation) VALUES (?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET at = excluded.at, tie = excluded.tie WHERE (excluded.at, excluded.tie) > (at, tie)
       """)
     attempt = try database.prepare(
@@ -88,7 +91,8 @@ final class SQLiteLedger {
       if row.hadAttempts { try success.run(consumer.text, event.id.text) }
     }
     for account in judged.accounts {
-      for row in account.fences {
+      let written = account.fenceOfMail
+      for row in account.fences where row != written {
         try (row.isHighest ? highestFence : fence).run(
           row.consumer.text, account.hash.bytes, Int64(row.severity), row.at.milliseconds, Int64(row.tie), generation)
       }

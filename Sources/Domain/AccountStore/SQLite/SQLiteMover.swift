@@ -29,13 +29,13 @@ final class SQLiteMover {
     consumers = try database.prepare(
       """
       WITH RECURSIVE known (consumer) AS (
-        SELECT min(consumer) FROM fence
+        SELECT min(consumer) FROM event_fence
         UNION ALL
-        SELECT (SELECT min(consumer) FROM fence WHERE consumer > known.consumer) FROM known WHERE consumer IS NOT NULL
+        SELECT (SELECT min(consumer) FROM event_fence WHERE consumer > known.consumer) FROM known WHERE consumer IS NOT NULL
       )
       SELECT consumer FROM known WHERE consumer IS NOT NULL
       """)
-    fence = try database.prepare("UPDATE fence SET hash = ?3, generation = ?4 WHERE consumer = ?1 AND hash = ?2")
+    fence = try database.prepare("UPDATE event_fence SET hash = ?3, generation = ?4 WHERE consumer = ?1 AND hash = ?2")
     tables = [
       try database.prepare("UPDATE erasure_fence SET hash = ?2, generation = ?3 WHERE hash = ?1"),
       try database.prepare("UPDATE ended_authorization SET hash = ?2, generation = ?3 WHERE hash = ?1"),
@@ -52,8 +52,8 @@ final class SQLiteMover {
     tokens = try database.prepare(
       "SELECT kind, client, issued_at, value, number, fingerprint FROM token WHERE hash = ?")
     token = try database.prepare("UPDATE token SET hash = ?2, fingerprint = ?3, value = ?4 WHERE number = ?1")
-    address = try database.prepare("SELECT address FROM relay WHERE hash = ?")
-    relay = try database.prepare("UPDATE relay SET hash = ?2, address = ?3 WHERE hash = ?1")
+    address = try database.prepare("SELECT address FROM mail WHERE hash = ?")
+    relay = try database.prepare("UPDATE mail SET hash = ?2, address = ?3 WHERE hash = ?1")
   }
 
   /// Moves accounts, and returns how many rows bore their former hashes; what has moved already is left alone.

@@ -21,7 +21,7 @@ final class SQLiteReconciler {
           """
           SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
             account.team, account.subject,
-            (SELECT since FROM relay WHERE hash = ?1), (SELECT min(issued_at) FROM token WHERE hash = ?1),
+            (SELECT since FROM mail WHERE hash = ?1), (SELECT min(issued_at) FROM token WHERE hash = ?1),
             (SELECT issued_up_to FROM ended_authorization WHERE hash = ?1 AND client = '')
           FROM (SELECT 1) LEFT JOIN account ON account.hash = ?1
             LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1

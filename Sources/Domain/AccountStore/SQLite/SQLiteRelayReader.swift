@@ -12,9 +12,9 @@ final class SQLiteRelayReader {
     (self.database, self.hashKeys) = (database, hashKeys)
     reading = try database.prepare(
       """
-      SELECT relay.status, relay.since, relay.is_private, relay.address,
+      SELECT mail.status, mail.since, mail.is_private, mail.address,
         data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
-      FROM (SELECT 1) LEFT JOIN relay ON relay.hash = ?1 LEFT JOIN account ON account.hash = ?1
+      FROM (SELECT 1) LEFT JOIN mail ON mail.hash = ?1 LEFT JOIN account ON account.hash = ?1
         LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
       """)
   }

@@ -21,8 +21,11 @@ extension SQLiteStoreFile {
       try database.prepare(
         """
         SELECT EXISTS (SELECT 1 FROM account WHERE hash = ?1), (SELECT count(*) FROM token WHERE hash = ?1),
-          EXISTS (SELECT 1 FROM relay WHERE hash = ?1), (SELECT at FROM erasure_fence WHERE hash = ?1),
-          (SELECT count(*) FROM ledger WHERE hash = ?1) + (SELECT count(*) FROM fence WHERE hash = ?1)
+          EXISTS (SELECT 1 FROM mail WHERE hash = ?1), (SELECT at FROM erasure_fence WHERE hash = ?1),
+          (SELECT count(*) FROM ledger WHERE hash = ?1)
+            + (SELECT count(*) FROM (
+                SELECT consumer, severity FROM event_fence WHERE hash = ?1
+                UNION SELECT fence_consumer, fence_severity FROM mail WHERE hash = ?1 AND fence_consumer IS NOT NULL))
             + (SELECT count(*) FROM erasure_fence WHERE hash = ?1) + (SELECT count(*) FROM erasure_progress WHERE hash = ?1)
             + (SELECT count(*) FROM ended_authorization WHERE hash = ?1)
             + (SELECT count(*) FROM own_revocation WHERE hash = ?1)

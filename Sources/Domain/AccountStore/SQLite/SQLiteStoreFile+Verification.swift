@@ -20,7 +20,7 @@ extension SQLiteStoreFile {
           report.note("a row of \(try row.value(0, as: String.self)) refers to one that is not there")
         }
         report.tokens = try count(database.prepare("SELECT count(*) FROM token"))
-        report.relays = try count(database.prepare("SELECT count(*) FROM relay"))
+        report.relays = try count(database.prepare("SELECT count(*) FROM mail"))
         report.settled = try count(database.prepare("SELECT count(*) FROM ledger"))
       }
       try openAccounts(&report, progress)

@@ -1,6 +1,7 @@
 import SQLite
 
-/// SQLite alone, with rows as large in tables of the same shape: an account, a state, a fence, a row of the ledger.
+/// SQLite alone, with rows as large in tables of the shape that the store had until version 4: an account, a state, a
+/// fence, a row of the ledger. It stays so, whatever the store's form: the yardstick of all versions.
 final class Bare: @unchecked Sendable {
   // Used by one thread at a time: whoever measures waits for each batch.
   private let database: Database
