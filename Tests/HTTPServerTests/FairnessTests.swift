@@ -44,7 +44,7 @@ import Testing
     try await proven.send(request)
     #expect(try await proven.answer().status == 200)
     let flood = try (0..<100).map { _ in try server.connect() }
-    await turn()
+    while server.server.connectionCount < 101 { await turn() }
     let flights = try await hello(server)
     for client in flood { try await client.send(flights) }
     let before = server.server.turnstile.passed
