@@ -74,11 +74,11 @@ import Testing
     let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
     try await know([("enabled", "ada"), ("disabled", "bob"), ("erased", "cleo"), ("enabled", "d/%n")], store)
     let registry = MetricsRegistry()
-    let settings = EmailRelaySettings(listen: .loopback(port: 0), tls: nil, token: Secret(Self.token))
     let logger = CapturedLog().logger()
-    let server = try RelayServer(
-      settings, RelayEndpoint(store, token: Self.token, registry: registry, logger: logger), registry: registry,
-      logger: logger)
+    let endpoint = RelayEndpoint(store, token: Self.token, registry: registry, logger: logger)
+    let server = try EndpointServer(
+      .loopback(port: 0), tls: nil, RelayEndpoint.bounds, registry: registry, logger: logger, now: { .now },
+      handler: { request in await endpoint.respond(to: request) })
     let running = Task(executorPreference: Loop.executor) { await server.run() }
     let result: Result<Void, any Error>
     do {

@@ -18,7 +18,9 @@ package enum EmailRelayProgram: ConsumerProgram {
     let store = surroundings.store
     let endpoint = RelayEndpoint(
       store, token: own.token.revealed, registry: surroundings.registry, logger: surroundings.logger)
-    let server = try RelayServer(own, endpoint, registry: surroundings.registry, logger: surroundings.logger)
+    let server = try EndpointServer(
+      own.listen, tls: own.tls, RelayEndpoint.bounds, registry: surroundings.registry, logger: surroundings.logger,
+      now: { .now }, handler: { request in await endpoint.respond(to: request) })
     surroundings.logger.info("mailers ask here", ["listen.address": .describing(server.address)])
     surroundings.accompany(run: { await server.run() }, drain: { await server.drain(within: $0) })
     return EmailRelay.consumer(store)

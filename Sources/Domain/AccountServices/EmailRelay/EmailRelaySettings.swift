@@ -11,11 +11,6 @@ package struct EmailRelaySettings: Configurable {
   /// What mailers have to show.
   package var token: Secret
 
-  /// Everything said, nothing assumed.
-  package init(listen: SocketAddress, tls: TLSServerConfiguration?, token: Secret) {
-    (self.listen, self.tls, self.token) = (listen, tls, token)
-  }
-
   /// Reads `email-relay`.
   package init(reading settings: inout Settings) {
     listen = settings.read(

@@ -15,6 +15,10 @@ package final class RelayEndpoint {
   /// A thousand of the longest accounts, and what stands around them.
   private static let largestBody = 512 * 1024
 
+  /// What its server allows.
+  package nonisolated static let bounds = EndpointServer.Bounds(
+    head: 16_384, body: 1 << 20, connections: 1024, connectionsPerAddress: 256, request: .seconds(30))
+
   private let store: any AccountStore
   private let token: SHA256Digest
   private let metrics: RelayMetrics

@@ -47,7 +47,7 @@ package final class AuditLogService {
   private let sources: Sources
   private let signers: CheckpointSigners
   private let client: HTTPClient
-  private let server: LogServer
+  private let server: EndpointServer
   private let administration: AdministrationServer
   private let disk: LogDisk
   private let journal = JournalThread()
@@ -72,8 +72,10 @@ package final class AuditLogService {
     (self.logger, self.now) = (logger, now)
     metrics = AuditMetrics(registry, witnesses: settings.witnesses.map(\.name))
     disk = LogDisk(settings.directory, thread: BlockingThread(named: "audit-readers"))
-    server = try LogServer(
-      settings, LogEndpoint(disk, metrics: metrics, logger: logger), registry: registry, logger: logger)
+    let endpoint = LogEndpoint(disk, metrics: metrics, logger: logger)
+    server = try EndpointServer(
+      settings.listen, tls: settings.tls, LogEndpoint.bounds, registry: registry, logger: logger, now: now
+    ) { request in await endpoint.respond(to: request) }
     administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
     (address, administrationAddress) = (server.address, administration.address)
   }

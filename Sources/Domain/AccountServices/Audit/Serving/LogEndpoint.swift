@@ -13,6 +13,10 @@ package final class LogEndpoint {
   /// Beside what tlog-tiles names: the history of the log's keys, and the last checkpoint that all witnesses have cosigned.
   private static let notes = [LogPath.checkpoint, LogPath.keys, LogPath.witnessed]
 
+  /// What its server allows: requests of readers are small, and a tile takes a moment on a slow line.
+  package nonisolated static let bounds = EndpointServer.Bounds(
+    head: 8192, body: 1024, connections: 256, connectionsPerAddress: 64, request: .seconds(60))
+
   private let source: any LogSource
   private let metrics: AuditMetrics
   private let logger: Logger
