@@ -64,7 +64,7 @@ extension SettingType where Value == VerifierKey {
 
 extension VerifierKey {
   /// Stands in for one where there is a fault.
-  fileprivate static var sample: VerifierKey {
+  static var sample: VerifierKey {
     do throws(LogError) {
       return try VerifierKey("example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k")
     } catch {

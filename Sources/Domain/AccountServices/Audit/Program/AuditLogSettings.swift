@@ -90,7 +90,7 @@ package struct AuditLogSettings: Configurable {
         url: settings.read(
           "\(path).url", .httpURL, "The submission prefix of a witness (tlog-witness) that cosigns checkpoints."),
         key: settings.read(
-          "\(path).key", .cosignatureKey, "The key that verifies its cosignatures, as a vkey: name+id+key."))
+          "\(path).key", .witnessKey, "The key that verifies its cosignatures, as a vkey: name+id+key."))
     }.map(\.value)
     listen = settings.read(
       "audit-log.listen", .socketAddress, default: .loopback(port: 8447),
@@ -125,7 +125,7 @@ package struct AuditLogSettings: Configurable {
       "A program and its arguments that sign in place of private-key: the text of the checkpoint is its input, the signature line or the signature in base64 its output."
     )
     let publicKey = settings.readIfPresent(
-      "audit-log.public-key", .noteKey, "The key that verifies what signer signs, as a vkey: name+id+key.")
+      "audit-log.public-key", .logKey, "The key that verifies what signer signs, as a vkey: name+id+key.")
     switch (own, program, publicKey) {
     case (let own?, nil, _):
       if let key = Self.key(own, "audit-log.private-key", &settings) {
@@ -172,37 +172,5 @@ extension SettingType where Value == String {
         1...40 ~= text.utf8.count
           && text.utf8.allSatisfy { 0x61...0x7a ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x2d } ? text : nil
       })
-  }
-}
-
-extension SettingType where Value == VerifierKey {
-  /// The key of a log.
-  fileprivate static var noteKey: SettingType { key(.note, "a key for notes") }
-
-  /// The key of a witness.
-  fileprivate static var cosignatureKey: SettingType { key(.cosignature, "a key for cosignatures") }
-
-  private static func key(_ kind: VerifierKey.Kind, _ words: String) -> SettingType {
-    SettingType(
-      "vkey", expected: "\(words) as a vkey (name+id+key)", standIn: .sample, show: \.text,
-      parse: { text in
-        do throws(LogError) {
-          let key = try VerifierKey(text)
-          return key.kind == kind ? key : nil
-        } catch {
-          return nil
-        }
-      })
-  }
-}
-
-extension VerifierKey {
-  /// Stands in for one where there is a fault.
-  fileprivate static var sample: VerifierKey {
-    do throws(LogError) {
-      return try VerifierKey("example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k")
-    } catch {
-      preconditionFailure("the sample is well-formed")
-    }
   }
 }
