@@ -17,6 +17,8 @@ package final class MemoryAuditSource: AuditSource {
   package var fault: KafkaError?
   /// What is waited for before records are handed over.
   package var gate: @Loop () async -> Void = {}
+  /// How often the next records were asked for.
+  package private(set) var questions = 0
   /// How often partitions were assigned.
   package private(set) var assignments = 0
   package private(set) var isClosed = false
@@ -61,6 +63,7 @@ package final class MemoryAuditSource: AuditSource {
   }
 
   package func next(upTo limit: Int, until time: MonotonicTime) async throws(KafkaError) -> [ConsumedRecord] {
+    questions += 1
     await gate()
     while !isClosed, !Task.isCancelled {
       if let fault {

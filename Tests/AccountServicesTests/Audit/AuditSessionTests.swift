@@ -181,6 +181,26 @@ import TransparencyLog
     try await rig.run(every: .seconds(3600)) { _ in try await rig.untilPublished(1000) }
   }
 
+  /// A cluster that hands over nothing for a while says nothing about whether the disk takes it.
+  @Test func noRecordsForAWhileAreNoProofWhereThereAreSome() async throws {
+    try await rig.run { session in try await until { session.isProven } }
+    #expect(try rig.checkpoint()?.checkpoint.size == 0)
+    rig.put(event(0))
+    try await rig.run { session in
+      let source = try #require(rig.source)
+      source.most = 0
+      try await until { source.questions > 3 }
+      #expect(!session.isProven)
+      source.most = .max
+      try await until { session.isProven }
+      #expect(try rig.checkpoint()?.checkpoint.size == 1)
+    }
+    try await rig.run { session in
+      try await until { session.isProven }
+      #expect(try rig.checkpoint()?.checkpoint.size == 1, "there was nothing to be logged")
+    }
+  }
+
   @Test func anotherProcessIsKeptOut() async throws {
     try await rig.run { _ in
       let other = JournalThread()

@@ -19,9 +19,10 @@ extension Readiness {
     }
   }
 
-  private func note(_ part: Part, _ state: State, _ logger: Logger) {
+  /// Takes over how a part is, and logs it where that is another state; nothing once the service ends.
+  package func note(_ part: Part, _ state: State, _ logger: Logger) {
     let last = self[part]
-    guard last != state else { return }
+    guard !isFrozen, last != state else { return }
     self[part] = state
     let metadata: LogMetadata = ["part": .string(part.rawValue), "state": .describing(state)]
     switch (last, state) {

@@ -196,7 +196,9 @@ package final class AuditLogService {
     }
     let (words, isLocked) = ("\(error)", (error as? LogError)?.code == .locked)
     let isNews = failure != words || session?.isProven == true
-    (failure, isOnProbation) = (words, !isLocked)
+    (failure, isOnProbation, session) = (words, !isLocked, nil)
+    // At once, not when it is looked at next: who reads of it finds it so.
+    readiness.note(.log, logState, logger)
     guard isNews else { return }
     if isLocked {
       logger.info("another process writes the audit log: this one stands by")

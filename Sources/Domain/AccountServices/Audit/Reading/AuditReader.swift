@@ -41,6 +41,8 @@ package final class AuditReader {
   private let metrics: AuditMetrics
   /// The partitions that are read, and how far.
   private var places: [TopicPartition: PartitionContinuity] = [:]
+  /// Where partitions ended when the cluster was asked last.
+  private var ends: [TopicPartition: Int64] = [:]
   /// Where the log is in partitions that are not read yet.
   private var known: [TopicPartition: CommittedOffset]
   /// Partitions of which a record came that had come before.
@@ -67,6 +69,17 @@ package final class AuditReader {
     guard batch.steps.isEmpty else { return batch }
     for record in try await source.next(upTo: Self.mostRecords, until: nextSurvey) { follow(record, &batch) }
     return batch
+  }
+
+  /// Whether all is read that the cluster held when it was asked last, which it was not in vain.
+  ///
+  /// Of compacted topics nobody knows whether there is a record before their end: they do not count.
+  package var hasReadAll: Bool {
+    silence == nil && !places.isEmpty
+      && places.allSatisfy { place, continuity in
+        guard let next = continuity.next, let end = ends[place] else { return false }
+        return next >= end || AuditedTopic.named(place.topic)?.isCompacted ?? true
+      }
   }
 
   /// How many records of a topic are not read yet, as far as is known.
@@ -107,6 +120,7 @@ package final class AuditReader {
       var hasChanged = false
       for (place, extent) in extents.sorted(by: { $0.key < $1.key }) {
         guard let continuity = asked[place] else { continue }
+        ends[place] = extent.end
         if compare(place, continuity, with: extent, &batch) { hasChanged = true }
       }
       if hasChanged { try assign() }

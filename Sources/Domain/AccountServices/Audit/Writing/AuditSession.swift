@@ -25,7 +25,8 @@ package final class AuditSession {
   private var health = GroupHealth()
   private var waitingBytes = 0
   private let pulse = Pulse()
-  /// Whether it has shown that it can go on: it has published something, or there is nothing to be logged.
+  /// Whether it has shown that it can go on: it has published something, or has read all that there is, and there was
+  /// nothing to be logged.
   package private(set) var isProven = false
   /// Why the last checkpoint could not be signed; nil where it could.
   package private(set) var signingFailure: String?
@@ -82,7 +83,8 @@ package final class AuditSession {
         continue
       }
       health.succeeded()
-      if batch.steps.isEmpty, waitingBytes == 0 { isProven = true }
+      // There may be nothing yet because Kafka is slow.
+      if batch.steps.isEmpty, waitingBytes == 0, reader.hasReadAll { isProven = true }
       if !batch.steps.isEmpty || !batch.positions.isEmpty { try await take(batch) }
     }
   }
