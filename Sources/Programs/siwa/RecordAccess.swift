@@ -96,7 +96,8 @@ struct RunningComparison {
     bar.clear()
     Terminal.say(
       "Records     \(comparison.compared) compared, \(comparison.signed) of them signed by Apple, "
-        + "\(comparison.younger) younger than the checkpoint")
+        + "\(comparison.younger) younger than the checkpoint"
+        + (comparison.unreadable > 0 ? ", \(comparison.unreadable) no events, as the log says" : ""))
     return findings == 0
   }
 }

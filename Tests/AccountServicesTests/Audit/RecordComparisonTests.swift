@@ -79,10 +79,43 @@ import Testing
     forged.take(entry(event, broken, 10), at: 7)
     #expect(forged.compare(record(event, broken, 10))?.kind == .signatureDoesNotHold)
 
-    let junk = ConsumedRecord(
-      topic: Topic.accountEvents.name, position: KafkaPosition(partition: 0, offset: 10), key: nil, value: [1],
+    #expect(forged.compare(junk(at: 10))?.kind == .unreadable)
+  }
+
+  private func junk(at offset: Int64) -> ConsumedRecord {
+    ConsumedRecord(
+      topic: Topic.accountEvents.name, position: KafkaPosition(partition: 0, offset: offset), key: nil, value: [1],
       headers: [], timestamp: nil)
-    #expect(forged.compare(junk)?.kind == .unreadable)
+  }
+
+  /// The log has seen it, and could make nothing of it: that is what its entry says.
+  @Test func aRecordThatIsNoEventIsNoMisfitWhereTheLogSaysSo() throws {
+    var comparison = try comparison(knowing: 0..<1)
+    let translation = RecordTranslation(hash: { _ in AuditSamples.account }, issuer: Self.issuer)
+    let noted = translation.entries(
+      of: junk(at: 10), on: .events, keys: SigningKeyRing(), at: AuditSamples.loggedAt)
+    guard case .entries(let entries) = noted, entries.count == 1 else {
+      Issue.record("\(noted)")
+      return
+    }
+    comparison.take(entries[0], at: 0)
+    let event = try event("a")
+    comparison.take(entry(event, try jws(event, by: 0), 12), at: 1)
+    #expect(comparison.compare(junk(at: 10)) == nil)
+    #expect(comparison.unreadable == 1 && comparison.compared == 1)
+    // Another one, of which the log says nothing, and the record of an obligation.
+    for offset in [11, 12] as [Int64] {
+      let finding = comparison.compare(junk(at: offset))
+      #expect(finding?.kind == .unreadable && finding?.record.offset == offset)
+    }
+    // What the log says of other topics counts for nothing here.
+    var other = try self.comparison(knowing: 0..<1)
+    other.take(
+      .gap(
+        AuditEntry.Gap(
+          .unreadable, topic: Topic.outcomes.name, partition: 0, from: 10, to: 11, at: AuditSamples.loggedAt)), at: 0)
+    other.take(entry(event, try jws(event, by: 0), 12), at: 1)
+    #expect(other.compare(junk(at: 10))?.kind == .unreadable)
   }
 
   @Test func aRecordThatTheLogHasPassedOverIsNamed() throws {

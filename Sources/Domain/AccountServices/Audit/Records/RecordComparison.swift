@@ -21,7 +21,7 @@ package struct RecordComparison: Sendable {
       case signatureDoesNotHold = "signature-does-not-hold"
       /// The log says that Apple signed it, and its key is not on `Topic.signingKeys`.
       case keyIsMissing = "key-is-missing"
-      /// The record is no event.
+      /// The record is no event, and the log does not say so.
       case unreadable
     }
 
@@ -46,6 +46,12 @@ package struct RecordComparison: Sendable {
     let isVerified: Bool
   }
 
+  /// Where a record is.
+  private struct Place: Sendable, Hashable {
+    let partition: Int32
+    let offset: Int64
+  }
+
   /// What an obligation is known by.
   private struct Key: Sendable, Hashable {
     private let identity: ShortDigest
@@ -67,6 +73,10 @@ package struct RecordComparison: Sendable {
   package private(set) var (compared, signed) = (0, 0)
   /// How many records the log has not come to: they are younger than its checkpoint.
   package private(set) var younger = 0
+  /// How many of those that were compared are no events, as the log says of them, too.
+  package private(set) var unreadable = 0
+  /// The records that are no events, as the log says.
+  private var notedUnreadable: Set<Place> = []
 
   /// Nothing yet. `held` is which offsets of `Topic.accountEvents` there are; `issuer` is who must have issued
   /// notifications.
@@ -88,6 +98,10 @@ package struct RecordComparison: Sendable {
     // What the log says that it has not seen is no misfit.
     case .gap(let gap) where gap.topic == Topic.accountEvents.name:
       ends[gap.partition] = max(ends[gap.partition] ?? 0, gap.to)
+      // Each such record has an entry of its own.
+      if gap.cause == .unreadable, held[gap.partition]?.contains(gap.from) == true {
+        notedUnreadable.insert(Place(partition: gap.partition, offset: gap.from))
+      }
     case .gap, .effect, .decision: break
     }
   }
@@ -102,7 +116,10 @@ package struct RecordComparison: Sendable {
     compared += 1
     let event: AccountEvent
     do throws(EventDecodingError) { event = try AccountEvent(decoding: record.value ?? []) } catch {
-      return Finding(kind: .unreadable, record: origin, entry: nil)
+      let isNoted = notedUnreadable.contains(Place(partition: origin.partition, offset: origin.offset))
+      guard isNoted else { return Finding(kind: .unreadable, record: origin, entry: nil) }
+      unreadable += 1
+      return nil
     }
     let key = Key(event.team, event.audience, event.id)
     guard let entry = logged[key] else {
