@@ -44,14 +44,15 @@ import Testing
     }
   }
 
-  /// A step fails, the writer tries again what it did, and is killed at its second step of that, or the power fails there.
+  /// A step fails, the writer removes what it had begun and tries again what it did, and is killed at its second step of
+  /// that, or the power fails there.
   @Test func whatIsTriedAgainHarmsNothingThatIsAnnounced() async throws {
     var random = SeededRandom()
     let trial = try await Trial(in: files, seed: random.seed)
     var (step, isKilled) = (1, true)
     while isKilled {
       let mode = Mode.single.randomElement(using: &random) ?? .kill
-      isKilled = try await trial.isKilled([End(step: step + 2, failure: step, mode: mode)])
+      isKilled = try await trial.isKilled([End(step: step + 3, failure: step, mode: mode)])
       step += 1
     }
     #expect(step > 100, "there are fewer steps than there should be")

@@ -166,6 +166,32 @@ import Testing
     #expect(try await verify() == sampleEntries(5))
   }
 
+  /// What is not whole yet, under the writer's own names for it.
+  private var drafts: [String] {
+    get throws { try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".new") } }
+  }
+
+  @Test func whatCannotBeWrittenLeavesNothingBehind() throws {
+    let writer = try open()
+    try append(0..<3, to: writer)
+    // No tile can be written where a file has the name of their folder.
+    try Data().write(to: URL(fileURLWithPath: path + "/tile"))
+    #expect(throws: LogError.self) { try writer.flush() }
+    #expect(try drafts == [])
+    try FileManager.default.removeItem(atPath: path + "/tile")
+    #expect(try writer.flush().size == 3)
+  }
+
+  @Test func whatAKilledWriterHadBegunIsGoneWithTheNext() throws {
+    do { _ = try open().flush() }
+    for name in [".tile.new", ".checkpoint.new", ".about-to-sign.new"] {
+      try Data([1]).write(to: URL(fileURLWithPath: "\(path)/\(name)"))
+    }
+    let writer = try open()
+    #expect(try drafts == [])
+    _ = consume writer
+  }
+
   @Test func flushingNothingIsTheSameCheckpoint() throws {
     let writer = try open()
     try append(0..<3, to: writer)

@@ -72,19 +72,19 @@ struct LogFiles: ~Copyable {
   /// Writes a file that no checkpoint needs yet, under its name as a whole or not at all. It is durable after the next
   /// `sync`.
   func write(_ bytes: [UInt8], to path: String) throws(LogError) {
-    let draft = ".tile.new"
-    let descriptor = try create(draft)
-    defer { close(descriptor) }
-    try Self.write(bytes, to: descriptor, path)
-    if unsafe renameat(folder, draft, folder, path) == 0 { return }
-    guard errno == ENOENT else { throw .system(path) }
-    let parts = path.split(separator: "/")
-    for count in 1..<max(parts.count, 1) {
-      guard unsafe mkdirat(folder, parts.prefix(count).joined(separator: "/"), 0o755) == 0 || errno == EEXIST else {
-        throw .system(path)
+    let draft = ".tile\(Self.draftSuffix)"
+    try withDraft(draft) { descriptor throws(LogError) in
+      try Self.write(bytes, to: descriptor, path)
+      if unsafe renameat(folder, draft, folder, path) == 0 { return }
+      guard errno == ENOENT else { throw .system(path) }
+      let parts = path.split(separator: "/")
+      for count in 1..<max(parts.count, 1) {
+        guard unsafe mkdirat(folder, parts.prefix(count).joined(separator: "/"), 0o755) == 0 || errno == EEXIST else {
+          throw .system(path)
+        }
       }
+      guard unsafe renameat(folder, draft, folder, path) == 0 else { throw .system(path) }
     }
-    guard unsafe renameat(folder, draft, folder, path) == 0 else { throw .system(path) }
   }
 
   /// Makes all that was written durable, and the directories that it lies in: one call for any number of files.
@@ -101,22 +101,30 @@ struct LogFiles: ~Copyable {
   /// Replaces a file, and returns once the new bytes are durable: whatever fails and whenever, the old bytes are there or
   /// the new ones.
   func replace(_ path: String, with bytes: [UInt8]) throws(LogError) {
-    let draft = path.hasPrefix(".") ? "\(path).new" : ".\(path).new"
-    let descriptor = try create(draft)
-    defer { close(descriptor) }
-    try Self.write(bytes, to: descriptor, path)
-    try Self.sync(descriptor, path)
-    guard unsafe renameat(folder, draft, folder, path) == 0 else { throw .system(path) }
-    try Self.sync(folder, path)
+    let draft = (path.hasPrefix(".") ? path : ".\(path)") + Self.draftSuffix
+    try withDraft(draft) { descriptor throws(LogError) in
+      try Self.write(bytes, to: descriptor, path)
+      try Self.sync(descriptor, path)
+      guard unsafe renameat(folder, draft, folder, path) == 0 else { throw .system(path) }
+      try Self.sync(folder, path)
+    }
   }
 
   /// Removes the partial files that stood in for a file, where there are any. They harm nobody, so one that cannot be
   /// removed stays: what has been published has been published.
   func removePartials(of path: TilePath) {
-    let partials = unsafe openat(folder, path.partials, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-    guard partials >= 0 else { return }
-    guard let listing = unsafe fdopendir(partials) else {
-      close(partials)
+    removeFiles(in: path.partials) { $0 != "." && $0 != ".." }
+    unsafe unlinkat(folder, path.partials, AT_REMOVEDIR)
+  }
+
+  /// Removes what a writer that was killed had not brought under its name.
+  func removeDrafts() { removeFiles(in: ".") { $0.hasPrefix(".") && $0.hasSuffix(Self.draftSuffix) } }
+
+  private func removeFiles(in path: String, where isSuperfluous: (String) -> Bool) {
+    let descriptor = unsafe openat(folder, path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    guard descriptor >= 0 else { return }
+    guard let listing = unsafe fdopendir(descriptor) else {
+      close(descriptor)
       return
     }
     defer { unsafe closedir(listing) }
@@ -124,16 +132,24 @@ struct LogFiles: ~Copyable {
       let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) {
         unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
       }
-      if name != "." && name != ".." { unsafe unlinkat(partials, name, 0) }
+      if isSuperfluous(name) { unsafe unlinkat(descriptor, name, 0) }
     }
-    unsafe unlinkat(folder, path.partials, AT_REMOVEDIR)
   }
 
-  /// Opens a draft for writing.
-  private func create(_ draft: String) throws(LogError) -> CInt {
+  /// What the name of a file ends in that is not whole yet; it begins with a dot.
+  private static let draftSuffix = ".new"
+
+  /// Opens a draft for writing, and removes it where `body` throws: on a full disk it would keep room from others.
+  private func withDraft(_ draft: String, _ body: (CInt) throws(LogError) -> Void) throws(LogError) {
     let descriptor = unsafe openat(folder, draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o644)
     guard descriptor >= 0 else { throw .system(draft) }
-    return descriptor
+    defer { close(descriptor) }
+    do throws(LogError) {
+      try body(descriptor)
+    } catch {
+      unsafe unlinkat(folder, draft, 0)
+      throw error
+    }
   }
 
   private static func write(_ bytes: [UInt8], to descriptor: CInt, _ path: String) throws(LogError) {

@@ -52,6 +52,7 @@ package final class LogWriter {
     }
     self.origin = origin
     let files = try LogFiles(locking: path)
+    files.removeDrafts()
     // A writer that was killed may have left names that are not durable. A checkpoint that the next power failure takes
     // back must not be one that was signed.
     try files.syncAll()
@@ -78,8 +79,8 @@ package final class LogWriter {
       try files.replace(Self.announcementPath, with: flushed.text)
     }
     announcements = [flushed.text]
-    self.files = files
     (self.published, publishedSize) = (note, published?.size ?? 0)
+    self.files = files
     // A writer that was killed behind a publication has not removed what it made superfluous.
     removePartials(from: publishedSize - min(publishedSize, Self.reviewedSize), to: publishedSize)
   }
