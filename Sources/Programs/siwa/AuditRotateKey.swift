@@ -20,8 +20,12 @@ struct AuditRotateKey: Command {
     A receipt that is made later is checked with the file 'keys' ('siwa audit check --keys'). One that was made before is
     proven by the witnesses that cosigned it, or by the log itself ('siwa audit check --log').
 
-    Both keys are files. For a key behind audit-log.signer, or for verifiers that know no rotations, there is
-    audit-log.former-private-key: both keys then sign each checkpoint, until everybody has the new one.
+    A key that is no file, but behind audit-log.signer, is named by that program and the key that verifies what it signs:
+    --old-signer and --old-vkey, or --new-signer and --new-vkey. A program that looks at what it signs has to let a note
+    pass whose first line is key-rotation/v1.
+
+    For verifiers that know no rotations there is audit-log.former-private-key: both keys then sign each checkpoint, until
+    everybody has the new one.
 
     Exit codes: 0 rotated, 1 the log or a key is not as it has to be, 2 the command line or the configuration makes no
     sense, 3 siwa-audit-log is still running.
@@ -30,20 +34,22 @@ struct AuditRotateKey: Command {
   static let examples = [
     CommandExample(
       "siwa audit rotate-key --old /etc/siwa/audit-key --new /etc/siwa/audit-key-2027",
-      "With /etc/siwa/siwa.yaml, which names the log and its first key.")
+      "With /etc/siwa/siwa.yaml, which names the log and its first key."),
+    CommandExample(
+      "siwa audit rotate-key --old /etc/siwa/audit-key --new-signer /usr/local/bin/sign,audit-2027 --new-vkey VKEY",
+      "From a file to a key that never leaves its module."),
   ]
 
-  private let old: Secret
-  private let new: Secret
+  private let old: RotatedKey
+  private let new: RotatedKey
   private let directory: String?
   private let first: VerifierKey?
   private let options: ConfigurationOptions
 
   init(reading arguments: inout CommandArguments) {
-    old = arguments.read(
-      "--old", "FILE", .secret, "The file of the key that signs now: audit-log.private-key names it.")
-    new = arguments.read(
-      "--new", "FILE", .secret, "The file of the key that is to sign: 'siwa audit create-key' has made it.")
+    old = RotatedKey(reading: &arguments, "--old", "the key that signs now: audit-log.private-key names it.")
+    new = RotatedKey(
+      reading: &arguments, "--new", "the key that is to sign: 'siwa audit create-key' has made it.")
     directory = arguments.readIfPresent("--log", "DIRECTORY", .path, "The log's directory; otherwise audit.log says.")
     first = arguments.readIfPresent("--vkey", "VKEY", .logKey, "The log's first key; otherwise audit.key says.")
     options = ConfigurationOptions(reading: &arguments)
@@ -53,7 +59,7 @@ struct AuditRotateKey: Command {
     do {
       let sources = options.sources(environment: ConfigurationSources.processEnvironment)
       let settings = try ConfigurationSchema.siwa.load(AuditSettings.self, from: sources).value
-      let (old, new) = (try NoteSigner(old.revealed), try NoteSigner(new.revealed))
+      let (old, new) = (try self.old.signer(), try self.new.signer())
       guard let first = first ?? settings.key else {
         Terminal.complain("siwa: --vkey VKEY: missing, and so is audit.key")
         return .misuse

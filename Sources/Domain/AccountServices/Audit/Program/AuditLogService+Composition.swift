@@ -5,7 +5,7 @@ import EventLoop
 import HTTPClient
 import Kafka
 package import Telemetry
-import TransparencyLog
+package import TransparencyLog
 
 extension AuditLogService {
   /// How long a question to Kafka about Apple's keys may take.
@@ -39,15 +39,23 @@ extension AuditLogService {
 extension CheckpointSigners {
   /// The signers as the configuration has them.
   package init(_ settings: AuditLogSettings) {
-    // Without the settings in it, which may be secrets of ours.
-    let environment = ConfigurationSources.processEnvironment.filter { !$0.key.hasPrefix("SIWA_") }
     let first: any NoteSigning =
       switch settings.signer {
       case .key(let key): key
-      case .program(let command, let key):
-        SigningProgram(
-          command, environment: environment, key: key, within: AuditLogService.signingDeadline)
+      case .program(let command, let key): SigningProgram(command, key: key)
       }
     self.init([first] + (settings.formerKey.map { [$0] } ?? []))
+  }
+}
+
+extension SigningProgram {
+  /// How long a program may take for a signature.
+  private static let deadline = Duration.seconds(10)
+
+  /// The program as it is run where it is configured.
+  package init(_ command: [String], key: VerifierKey) {
+    // Without the settings in it, which may be secrets of ours.
+    let environment = ConfigurationSources.processEnvironment.filter { !$0.key.hasPrefix("SIWA_") }
+    self.init(command, environment: environment, key: key, within: Self.deadline)
   }
 }

@@ -14,8 +14,6 @@ package final class AuditLogService {
   private static let pause = Duration.seconds(1)
   /// How long a witness may take for an answer.
   private static let witnessDeadline = Duration.seconds(10)
-  /// How long a program that signs may take.
-  package nonisolated static let signingDeadline = Duration.seconds(10)
 
   /// What the log is made from.
   package struct Sources {
