@@ -9,9 +9,7 @@ struct AuditAccess {
   let options: ConfigurationOptions
   private let place: String?
   private let key: VerifierKey?
-  private let witnesses: [VerifierKey]
-  private let quorum: Int?
-  private let trustAnchor: String?
+  private let witnesses: WitnessArguments
 
   /// Where a log is, and what is known of it from elsewhere.
   struct Log {
@@ -28,13 +26,7 @@ struct AuditAccess {
       "The log: its directory, a bundle, or the https address that it is published under; otherwise audit.log says.")
     key = arguments.readIfPresent(
       "--vkey", "VKEY", .logKey, "The log's first key, from somebody that you trust; otherwise audit.key says.")
-    witnesses = arguments.readAll(
-      "--witness", "VKEY", .witnessKey, "The key of a witness that counts; may be repeated; otherwise audit.witnesses.")
-    quorum = arguments.readIfPresent(
-      "--quorum", "NUMBER", .integer(0...32, unit: "witnesses"),
-      "How many of the witnesses have to have cosigned; without it, all.")
-    trustAnchor = arguments.readIfPresent(
-      "--trust", "FILE", .path, "PEM file with a certificate that is believed of the log's server, too.")
+    witnesses = WitnessArguments(reading: &arguments, otherwise: "audit.witnesses")
     options = ConfigurationOptions(reading: &arguments)
   }
 
@@ -48,10 +40,9 @@ struct AuditAccess {
           "siwa: --vkey VKEY: missing, and so is audit.key: whatever is believed of a log follows from it")
         return .misuse
       }
-      let witnesses = witnesses.isEmpty ? settings?.witnesses ?? [] : witnesses
-      guard let trust = LogTrust(by: key, witnesses, quorum: quorum ?? settings?.quorum) else { return .misuse }
+      guard let trust = witnesses.trust(in: key, settings) else { return .misuse }
       let place = place ?? settings?.log ?? ""
-      let opened = try LogPlace(place, trustAnchor: trustAnchor)
+      let opened = try LogPlace(place, trustAnchor: witnesses.trustAnchor)
       defer { opened.close() }
       return try await body(Log(source: opened.source, place: place, trust: trust, absent: settings?.absent ?? []))
     } catch {
@@ -70,20 +61,6 @@ struct AuditAccess {
     if place != nil, key != nil, options.file == nil, options.overrides.isEmpty { return nil }
     let sources = options.sources(environment: ConfigurationSources.processEnvironment)
     return try ConfigurationSchema.siwa.load(AuditSettings.self, from: sources).value
-  }
-}
-
-extension LogTrust {
-  /// Trust in the log that a key names, if it has been cosigned by so many of the witnesses: all, where nothing is said.
-  /// Nil where that makes no sense, which was said then.
-  init?(by key: VerifierKey, _ witnesses: [VerifierKey], quorum: Int?) {
-    do throws(LogError) {
-      let policy = try WitnessPolicy(quorum ?? witnesses.count, of: witnesses)
-      try self.init(origin: key.name, key: key, policy: policy)
-    } catch {
-      Terminal.complain("siwa: --witness, --quorum: \(error.detail)")
-      return nil
-    }
   }
 }
 

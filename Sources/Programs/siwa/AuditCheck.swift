@@ -34,9 +34,7 @@ struct AuditCheck: Command {
   private let key: VerifierKey
   private let keys: String?
   private let place: String?
-  private let trustAnchor: String?
-  private let witnesses: [VerifierKey]
-  private let quorum: Int?
+  private let witnesses: WitnessArguments
 
   init(reading arguments: inout CommandArguments) {
     file = arguments.read("FILE", .path, "The receipt, a .tlog-proof.")
@@ -45,20 +43,14 @@ struct AuditCheck: Command {
     place = arguments.readIfPresent(
       "--log", "LOG", .text(1...4096),
       "The log, which has to begin with the tree of the receipt: its directory, a bundle, or its https address.")
-    trustAnchor = arguments.readIfPresent(
-      "--trust", "FILE", .path, "PEM file with a certificate that is believed of the log's server, too.")
-    witnesses = arguments.readAll(
-      "--witness", "VKEY", .witnessKey, "The key of a witness that counts; may be repeated.")
-    quorum = arguments.readIfPresent(
-      "--quorum", "NUMBER", .integer(0...32, unit: "witnesses"),
-      "How many of the witnesses have to have cosigned; without it, all.")
+    witnesses = WitnessArguments(reading: &arguments)
   }
 
   func run() async -> ExitCode { await check() }
 
   @Loop
   private func check() async -> ExitCode {
-    guard let trust = LogTrust(by: key, witnesses, quorum: quorum) else { return .misuse }
+    guard let trust = witnesses.trust(in: key) else { return .misuse }
     do {
       let bytes = try InputFile.read(file, limit: LogProof.maximumByteCount)
       let (receipt, checkpoint, head) = try await verify(bytes, trust)
@@ -70,7 +62,7 @@ struct AuditCheck: Command {
         Entry       \(receipt.proof.index) of \(checkpoint.checkpoint.size)
         Signed by   \(checkpoint.key)
         """)
-      if !witnesses.isEmpty {
+      if !witnesses.witnesses.isEmpty {
         let names = Set(checkpoint.cosignatures.map(\.witness.name)).sorted().joined(separator: ", ")
         Terminal.say("Cosigned by \(names.isEmpty ? "nobody" : names)")
       }
@@ -96,7 +88,7 @@ struct AuditCheck: Command {
       let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: trust)
       return (receipt, checkpoint, nil)
     }
-    let opened = try LogPlace(place, trustAnchor: trustAnchor)
+    let opened = try LogPlace(place, trustAnchor: witnesses.trustAnchor)
     defer { opened.close() }
     let log = try await AuditLog.open(opened.source, trusting: trust)
     let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: log.trust, ofReplacedKeys: .none)

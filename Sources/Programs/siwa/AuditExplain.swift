@@ -23,25 +23,16 @@ struct AuditExplain: Command {
     CommandExample("siwa audit explain S25cB0PbHs6y97gYYmgydQ --json", "The same for a program."),
   ]
 
-  private let event: EventID
   private let isJSON: Bool
-  private let access: AuditAccess
+  private let access: EventAccess
 
   init(reading arguments: inout CommandArguments) {
-    event = arguments.read("EVENT-ID", .eventID, "The event, as Apple's jti or an outcome's cause has it.")
     isJSON = arguments.flag("--json", "Says it as one object of JSON.")
-    access = AuditAccess(reading: &arguments)
+    access = EventAccess(reading: &arguments)
   }
 
   func run() async -> ExitCode {
-    await access.open { log, known in
-      let bar = ProgressBar("entries")
-      let entries = try await log.entries(of: event) { bar.note(done: $0, of: $1) }
-      bar.clear()
-      guard !entries.isEmpty else {
-        Terminal.complain("siwa: the log has nothing about \(event) in its \(log.size) entries")
-        return .failure
-      }
+    await access.run { log, entries, known in
       let explanation = EventExplanation(entries, of: ConcernedConsumers(without: known.absent))
       if isJSON {
         Terminal.say(String(decoding: explanation.json.bytes, as: UTF8.self))
@@ -53,7 +44,7 @@ struct AuditExplain: Command {
   }
 
   private func say(_ explanation: EventExplanation, by log: AuditLog) {
-    Terminal.say("event \(event)")
+    Terminal.say("event \(access.event)")
     let width = explanation.steps.map(\.what.count).max() ?? 0
     for step in explanation.steps {
       let what = step.what + String(repeating: " ", count: width - step.what.count)
@@ -71,6 +62,6 @@ struct AuditExplain: Command {
       Terminal.say("Met \(TimeSpan.words(metAt.milliseconds - came.milliseconds)) after it came.")
     }
     Terminal.say(
-      "Proven by the log's checkpoint of \(log.size) entries; 'siwa audit receipt \(event)' writes the proofs.")
+      "Proven by the log's checkpoint of \(log.size) entries; 'siwa audit receipt \(access.event)' writes the proofs.")
   }
 }

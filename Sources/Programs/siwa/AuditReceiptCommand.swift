@@ -1,4 +1,3 @@
-import AccountEvents
 import AccountServices
 import Configuration
 import EventLoop
@@ -21,26 +20,17 @@ struct AuditReceiptCommand: Command {
     CommandExample("siwa audit receipt S25cB0PbHs6y97gYYmgydQ -o receipts", "All of them, into a directory.")
   ]
 
-  private let event: EventID
   private let directory: String
-  private let access: AuditAccess
+  private let access: EventAccess
 
   init(reading arguments: inout CommandArguments) {
-    event = arguments.read("EVENT-ID", .eventID, "The event, as 'siwa audit completeness' and outcomes name it.")
     directory = arguments.readIfPresent("-o", "DIRECTORY", .path, "Where the files are written; otherwise here.") ?? "."
-    access = AuditAccess(reading: &arguments)
+    access = EventAccess(reading: &arguments)
   }
 
   func run() async -> ExitCode {
-    await access.open { log, _ in
-      let bar = ProgressBar("entries")
-      let entries = try await log.entries(of: event) { bar.note(done: $0, of: $1) }
-      bar.clear()
-      guard !entries.isEmpty else {
-        Terminal.complain("siwa: the log has nothing about \(event) in its \(log.size) entries")
-        return .failure
-      }
-      for path in try await log.writeReceipts(of: entries, about: event, to: directory) { Terminal.say(path) }
+    await access.run { log, entries, _ in
+      for path in try await log.writeReceipts(of: entries, about: access.event, to: directory) { Terminal.say(path) }
       return .success
     }
   }
