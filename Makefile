@@ -55,7 +55,7 @@ bench: ## measure against nginx, OpenSSL and librdkafka; ARGS=--help says what c
 
 consumption: ## measure the consumers on a broker, on SQLite and PostgreSQL; ARGS=--help says what can be chosen
 	@.ci/packages build bench
-	for program in siwa siwa-email-relay siwa-token-revoker siwa-data-eraser fill slow-apple account-store; do \
+	for program in siwa siwa-email-relay siwa-token-revoker siwa-data-eraser siwa-audit-log fill slow-apple account-store; do \
 	  SIWA_BENCHMARKS=1 $(release) --scratch-path .build/benchmarks --product $$program || exit; done
 	@Tests/Benchmarks/consumers $(ARGS)
 
