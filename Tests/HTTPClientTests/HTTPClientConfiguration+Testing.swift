@@ -1,4 +1,5 @@
 import HTTPClient
+import TestSupport
 
 extension HTTPClientConfiguration {
   /// A configuration whose limits no test reaches unless it lowers them.

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPClient
+import TestSupport
 import Testing
 
 /// Every way in which there may be no answer, but for those of TLS.

@@ -1,6 +1,7 @@
 import EventLoop
 import Glibc
 import HTTPClient
+import TestSupport
 import Testing
 
 /// Over plain loopback sockets, against a server that says what a test wants said.

@@ -1,6 +1,7 @@
 import AccountServices
 import Configuration
 import Cryptography
+import Foundation
 import TestSupport
 import Testing
 import TransparencyLog
@@ -19,7 +20,9 @@ import TransparencyLog
     let example = String(decoding: try Repository.bytes("deploy/siwa.yaml"), as: UTF8.self)
     for file in ["fullchain.pem", "key.pem", "rehearsal-ca.pem"] { _ = directory.write(file, "") }
     _ = directory.write("kafka-password", "secret")
-    _ = directory.write("AuthKey_ABC123DEFG.p8", try P256PrivateKey().pem())
+    for id in ["ABC123DEFG", "DEF456GHJK"] {
+      _ = directory.write("AuthKey_\(id).p8", try P256PrivateKey().pem())
+    }
     _ = directory.write("newsletter-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     _ = directory.write("email-relay-token", "a-token-of-more-than-thirty-two-characters")
     _ = directory.write("master-key", String(repeating: "A", count: 43) + "\n")
@@ -74,5 +77,22 @@ import TransparencyLog
     let parts = readme.split(separator: "<!-- settings -->\n", omittingEmptySubsequences: false)
     try #require(parts.count == 3, "the table stands between two lines <!-- settings -->")
     #expect(parts[1] == schema.markdownTable)
+  }
+
+  /// The tables of what Apple asks name the tests that show it, in their last column.
+  @Test(arguments: ["identity-token.md", "account-deletion.md"])
+  func everyTestThatATableNamesIsThere(page: String) throws {
+    guard let bytes = try? Repository.bytes("docs/\(page)") else { return }
+    var names: Set<Substring> = []
+    for row in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where row.hasPrefix("| ") {
+      guard let column = row.dropLast().split(separator: "|").last else { continue }
+      for (index, name) in column.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+      where index % 2 == 1 { names.insert(name) }
+    }
+    #expect(names.count > 10)
+    let folder = Repository.root + "/Tests"
+    let tests = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix("Tests.swift") }
+      .map { String(decoding: try Repository.bytes("Tests/\($0)"), as: UTF8.self) }
+    for name in names { #expect(tests.contains { $0.contains("func \(name)(") }, "\(name)") }
   }
 }

@@ -101,8 +101,32 @@ import Testing
       file: directory.write("siwa.yaml", ""),
       environment: [
         "SIWA_TEAMS_A1B2C3D4E5_AUDIENCES": "com.example.app", "SIWA_TEAMS_A1B2C3D4E5_KEY_ID": "ABC123DEFG",
-        "SIWA_TEAMS_A1B2C3D4E5_PRIVATE_KEY": pem,
+        "SIWA_TEAMS_A1B2C3D4E5_PRIVATE_KEY": pem, "SIWA_TEAMS_A1B2C3D4E5_KEY_ID_SECOND": "DEF456GHJK",
+        "SIWA_TEAMS_A1B2C3D4E5_PRIVATE_KEY_SECOND_FILE": directory.write("second.p8", pem),
       ])
     #expect(faults(sources) == "")
+  }
+
+  @Test func readsASecondKeyOfATeam() throws {
+    let second = try P256PrivateKey()
+    _ = directory.write("second.p8", try second.pem())
+    func faults(_ lines: String...) throws -> String {
+      self.faults(try sources(try P256PrivateKey().pem(), lines.map { "    \($0)" }.joined(separator: "\n")))
+    }
+    let both = ["key-id-second: DEF456GHIJ", "private-key-second: second.p8"]
+    #expect(try faults(both[0], both[1]) == "")
+    let loaded = try schema.load(
+      AskingConfiguration.self,
+      from: try sources(try P256PrivateKey().pem(), both.map { "    \($0)" }.joined(separator: "\n")))
+    let team = try #require(TeamID("A1B2C3D4E5"))
+    let read = try #require(loaded.value.teams.secondKeys[team])
+    #expect(read.id.text == "DEF456GHIJ")
+    #expect(try read.privateKey.publicKey.x == second.publicKey.x)
+    #expect(try faults(both[0]).contains("key-id-second: goes with private-key-second, which is missing"))
+    #expect(try faults(both[1]).contains("private-key-second: goes with key-id-second, which is missing"))
+    #expect(try faults("key-id-second: ABC123DEFG", both[1]).contains("key-id-second: is the ID of the first key"))
+    #expect(try faults("key-id-second: short", both[1]).contains("key-id-second: expected a key ID"))
+    _ = directory.write("second.p8", "no key")
+    #expect(try faults(both[0], both[1]).contains("private-key-second: expected a private key as Apple gives it"))
   }
 }

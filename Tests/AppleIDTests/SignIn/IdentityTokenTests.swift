@@ -138,6 +138,19 @@ import Testing
     #expect(try SignedIn.verify(claims: changes).refusal == refusal)
   }
 
+  @Test(arguments: ["aud", "sub", "nonce", "email_verified", "made_up"])
+  func refusesAClaimThatStandsTwice(name: String) throws {
+    let claims = Forge.text(SignedIn.claims(["made_up": 1]))
+    let twice = "\(claims.dropLast()),\"\(name)\":\(name == "email_verified" ? "true" : "\"x\"")}"
+    let header = Forge.text(Forge.header)
+    #expect(try SignedIn.verify(Forge.jws(header: header, claims: claims)).token != nil)
+    #expect(try SignedIn.verify(Forge.jws(header: header, claims: twice)).refusal == .malformedClaims)
+  }
+
+  @Test func aClaimThatNobodyKnowsYetIsPassedOver() throws {
+    #expect(try SignedIn.verify(claims: ["made_up": ["a": [1, .null]], "jti": "x"]).token != nil)
+  }
+
   @Test func oneAudienceMayStandInAList() throws {
     #expect(try SignedIn.verify(claims: ["aud": ["com.example.app"]]).token != nil)
   }

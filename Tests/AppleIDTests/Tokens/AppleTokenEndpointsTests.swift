@@ -177,4 +177,109 @@ import Testing
       #expect(rig.apple.tokensAsked == 0)
     }
   }
+
+  /// A server that answers once, and at the second request on the connection ends without a word.
+  @Test func aCodeIsSentOnceWhereTheConnectionDies() async throws {
+    var count = 0
+    let body = #"{"access_token":"a","expires_in":3600}"#
+    let server = try ScriptedServer { peer in
+      while await peer.request() != nil {
+        count += 1
+        if count == 2 || count == 4 { return }
+        await peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+      }
+    }
+    defer { server.close() }
+    let key = TeamKey(team: Forge.team, id: try #require(KeyID("ABC123DEFG")), privateKey: try P256PrivateKey())
+    let url = "http://127.0.0.1:\(server.port)/"
+    let endpoints = try TokensRig.endpoints(
+      token: url, revocation: url, key: key, trustAnchors: "/dev/null", deadline: .seconds(120))
+    let token = try #require(RefreshToken("r"))
+    _ = try await endpoints.validate(token, of: Forge.app)
+    await #expect {
+      try await endpoints.exchange(try #require(AuthorizationCode("c")), redirectURI: nil, by: Forge.app)
+    } throws: { error in
+      (error as? AppleTokenError)?.code == .interrupted && (error as? AppleTokenError)?.isUncertain == true
+    }
+    #expect(server.requests.count(where: { $0.contains("grant_type=authorization_code&code=c") }) == 1)
+    // A question may be asked twice.
+    for _ in 0..<2 { _ = try await endpoints.validate(token, of: Forge.app) }
+    #expect(server.requests.count(where: { $0.contains("grant_type=refresh_token") }) == 4)
+  }
+
+  // MARK: Two keys
+
+  @Test func theOtherKeySignsWhereAppleRefusesOne() async throws {
+    try await TokensRig.run { rig in
+      let (first, second) = (rig.key, try rig.anotherKey())
+      var takeovers: [KeyTakeover] = []
+      let endpoints = try rig.endpoints(first, second: second) { takeovers.append($0) }
+      func takeover(from refused: TeamKey, to signing: TeamKey, _ client: ClientID = Forge.app) -> KeyTakeover {
+        KeyTakeover(
+          client: client, team: Forge.team, refused: refused.id, signing: signing.id, isSecond: signing.id == second.id)
+      }
+      let tokens = try await rig.tokens()
+      #expect(try await endpoints.validate(tokens.refresh, of: Forge.app) != .invalid)
+      #expect(takeovers.isEmpty)
+
+      rig.apple.withdrawKey(first.id.text)
+      let asked = rig.apple.tokensAsked
+      // The secret that Apple accepted until now is refused. A code is not used up by that.
+      let code = try rig.code()
+      #expect(try await endpoints.exchange(code, redirectURI: nil, by: Forge.app) != .invalid)
+      #expect(takeovers == [takeover(from: first, to: second)])
+      #expect(rig.apple.tokensAsked == asked + 2)
+      #expect(try await endpoints.exchange(code, redirectURI: nil, by: Forge.app) == .invalid)
+      #expect(rig.apple.tokensAsked == asked + 3, "Apple is asked with the second key at once")
+      // An app of its own, whose first answer is a no of another kind.
+      #expect(try await endpoints.validate(tokens.refresh, of: Forge.web) == .invalid)
+      #expect(takeovers == [takeover(from: first, to: second), takeover(from: first, to: second, Forge.web)])
+
+      try await endpoints.revoke(tokens.refresh, of: Forge.app)
+      #expect(try await endpoints.validate(tokens.refresh, of: Forge.app) == .invalid)
+      #expect(takeovers.count == 2)
+    }
+  }
+
+  @Test func whatNeitherKeyCanDoIsTheOperatorsFault() async throws {
+    try await TokensRig.run { rig in
+      let tokens = try await rig.tokens()
+      let stranger = TeamKey(team: Forge.team, id: try #require(KeyID("ABC123DEFG")), privateKey: try P256PrivateKey())
+      var takeovers: [Bool] = []
+      let endpoints = try rig.endpoints(stranger, second: rig.key) { takeovers.append($0.isSecond) }
+      #expect(try await endpoints.validate(tokens.refresh, of: Forge.app) != .invalid)
+      #expect(takeovers == [true])
+      rig.apple.withdrawKey(rig.key.id.text)
+      for _ in 0..<2 {
+        await #expect { try await endpoints.validate(tokens.refresh, of: Forge.app) } throws: { error in
+          guard let error = error as? AppleTokenError else { return false }
+          return error.code == .invalidClient && error.remedy == .operator
+            && error.detail.contains("signed by key ABC123DEFG and key \(rig.key.id) of team")
+        }
+      }
+      #expect(takeovers == [true], "what neither can do is no turn of either")
+    }
+  }
+
+  @Test func manyRequestsAtOnceTurnTheKeyOverOnce() async throws {
+    try await TokensRig.run { rig in
+      let tokens = try await rig.tokens()
+      var takeovers = 0
+      let endpoints = try rig.endpoints(rig.key, second: try rig.anotherKey()) { _ in takeovers += 1 }
+      _ = try await endpoints.validate(tokens.refresh, of: Forge.app)
+      rig.apple.withdrawKey(rig.key.id.text)
+      let answers = await withTaskGroup(of: Bool.self) { group in
+        for _ in 0..<12 {
+          group.addTask(executorPreference: Loop.executor) {
+            do { return try await endpoints.validate(tokens.refresh, of: Forge.app) != .invalid } catch { return false }
+          }
+        }
+        var answers: [Bool] = []
+        for await answer in group { answers.append(answer) }
+        return answers
+      }
+      #expect(answers == Array(repeating: true, count: 12))
+      #expect(takeovers == 1)
+    }
+  }
 }

@@ -110,12 +110,28 @@ import Testing
     }
   }
 
-  @Test func everyCodeHasItsMeaning() {
-    for code in AppleTokenError.Code.allCases {
-      let error = AppleTokenError(code, "")
-      #expect(error.isTransient == (error.remedy == .time))
-      #expect(!error.isUncertain || error.remedy != .none, "what may have happened is worth another look")
-    }
+  /// Each code, what can make the same request succeed, and whether nobody can know what it did.
+  static let meanings: [(AppleTokenError.Code, AppleTokenError.Remedy, isUncertain: Bool)] = [
+    (.noKey, .operator, false), (.unsigned, .operator, false), (.unreachable, .time, false),
+    (.certificate, .operator, false), (.interrupted, .time, true), (.deadline, .time, true),
+    (.unavailable, .time, true), (.malformedAnswer, .time, true), (.unexpectedStatus, .operator, true),
+    (.cancelled, .time, true), (.throttled, .time, false), (.invalidClient, .operator, false),
+    (.unauthorizedClient, .operator, false), (.invalidRequest, .none, false), (.invalidGrant, .none, false),
+    (.unsupportedGrantType, .none, false), (.invalidScope, .none, false), (.unknownError, .none, false),
+  ]
+
+  @Test(arguments: meanings)
+  func everyCodeSaysWhetherToTryAgain(
+    code: AppleTokenError.Code, remedy: AppleTokenError.Remedy, isUncertain: Bool
+  ) {
+    let error = AppleTokenError(code, "")
+    #expect(error.remedy == remedy)
+    #expect(error.isTransient == (remedy == .time))
+    #expect(error.isUncertain == isUncertain)
+  }
+
+  @Test func noCodeIsWithoutMeaning() {
+    #expect(Self.meanings.map(\.0) == AppleTokenError.Code.allCases)
   }
 
   @Test func tokensAreNowhereToBeSeen() throws {

@@ -64,18 +64,27 @@ struct TokensRig {
       deadline: deadline)
   }
 
-  /// Endpoints with another key, another clock or another deadline.
+  /// Endpoints with other keys, another clock or another deadline.
   func endpoints(
-    _ key: TeamKey, now: Timestamp = Forge.now, deadline: Duration = .seconds(120)
+    _ key: TeamKey, second: TeamKey? = nil, now: Timestamp = Forge.now, deadline: Duration = .seconds(120),
+    takenOver: @escaping @Loop @Sendable (KeyTakeover) -> Void = { _ in }
   ) throws -> AppleTokenEndpoints {
     try Self.endpoints(
-      token: server.tokenURL, revocation: server.revocationURL, key: key, trustAnchors: trustAnchors,
-      deadline: deadline, now: now)
+      token: server.tokenURL, revocation: server.revocationURL, key: key, second: second, trustAnchors: trustAnchors,
+      deadline: deadline, now: now, takenOver: takenOver)
+  }
+
+  /// Another key that the team has.
+  func anotherKey() throws -> TeamKey {
+    let downloaded = try apple.enroll(team: Forge.team.text, clients: [Forge.app.text, Forge.web.text])
+    return TeamKey(
+      team: Forge.team, id: try #require(KeyID(downloaded.id)),
+      privateKey: try P256PrivateKey(pem: downloaded.privateKeyPEM))
   }
 
   static func endpoints(
-    token: String, revocation: String, key: TeamKey, trustAnchors: String, deadline: Duration,
-    now: Timestamp = Forge.now
+    token: String, revocation: String, key: TeamKey, second: TeamKey? = nil, trustAnchors: String, deadline: Duration,
+    now: Timestamp = Forge.now, takenOver: @escaping @Loop @Sendable (KeyTakeover) -> Void = { _ in }
   ) throws -> AppleTokenEndpoints {
     let client = HTTPClient(
       HTTPClientConfiguration(
@@ -84,8 +93,8 @@ struct TokensRig {
     return AppleTokenEndpoints(
       token: try #require(HTTPClientURL(token)), revocation: try #require(HTTPClientURL(revocation)), client: client,
       secrets: ClientSecrets(
-        keys: [Forge.app: key, Forge.web: key], audience: AppleNotification.appleIssuer, lifetime: .seconds(3600),
-        now: { now }),
+        keys: [Forge.app: key, Forge.web: key], secondKeys: second.map { [Forge.app: $0, Forge.web: $0] } ?? [:],
+        audience: AppleNotification.appleIssuer, lifetime: .seconds(3600), now: { now }, takenOver: takenOver),
       deadline: deadline)
   }
 

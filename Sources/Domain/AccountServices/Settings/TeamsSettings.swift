@@ -9,20 +9,32 @@ package struct TeamsSettings: Configurable {
   package var teams: [ClientID: TeamID]
   /// The key of each team; none in a program that asks Apple for nothing.
   package var keys: [TeamID: TeamKey]
+  /// The key of a team that signs where Apple refuses the other one, as while one replaces the other.
+  package var secondKeys: [TeamID: TeamKey]
 
-  /// The team of each App ID and Services ID, and the key of each team.
-  package init(teams: [ClientID: TeamID], keys: [TeamID: TeamKey] = [:]) { (self.teams, self.keys) = (teams, keys) }
+  /// The team of each App ID and Services ID, and the keys of each team.
+  package init(teams: [ClientID: TeamID], keys: [TeamID: TeamKey] = [:], secondKeys: [TeamID: TeamKey] = [:]) {
+    (self.teams, self.keys, self.secondKeys) = (teams, keys, secondKeys)
+  }
 
   /// Reads `teams` without their keys, for programs that only listen: they need not even be able to read the files.
-  package init(reading settings: inout Settings) { self.init(reading: &settings) { _, _, _ in nil } }
+  package init(reading settings: inout Settings) { self.init(reading: &settings) { _, _, _ in (nil, nil) } }
 
   /// Reads `teams` with their keys, for programs that ask Apple for something.
   package init(readingWithKeys settings: inout Settings) {
-    self.init(reading: &settings) { settings, path, team in TeamKey(of: team, reading: &settings, at: path) }
+    self.init(reading: &settings) { settings, path, team in
+      let first = TeamKey(of: team, reading: &settings, at: path)
+      let second = TeamKey(secondOf: team, reading: &settings, at: path)
+      if let first, let second, first.id == second.id {
+        settings.refuse("\(path).key-id-second", "is the ID of the first key: a second one has an ID of its own")
+      }
+      return (first, second)
+    }
   }
 
   private init(
-    reading settings: inout Settings, key: (inout Settings, _ path: String, _ team: TeamID) -> TeamKey?
+    reading settings: inout Settings,
+    keys read: (inout Settings, _ path: String, _ team: TeamID) -> (first: TeamKey?, second: TeamKey?)
   ) {
     let entries = settings.readEach("teams", .teamID, named: "TEAM") { settings, path, team in
       (
@@ -30,12 +42,12 @@ package struct TeamsSettings: Configurable {
         audiences: settings.read(
           "\(path).audiences", .list(of: .clientID, count: 1...1000),
           "The App IDs and Services IDs of the team TEAM, as Apple names them in aud."),
-        key: key(&settings, path, team)
+        keys: read(&settings, path, team)
       )
     }
-    (teams, keys) = ([:], [:])
+    (teams, keys, secondKeys) = ([:], [:], [:])
     for (team, value) in entries {
-      keys[team] = value.key
+      (keys[team], secondKeys[team]) = (value.keys.first, value.keys.second)
       for audience in value.audiences {
         if let other = teams.updateValue(team, forKey: audience) {
           let place = other == team ? "stands here twice" : "is an audience of \(other) already"
@@ -53,11 +65,33 @@ extension TeamKey {
       "\(path).key-id", .keyID, "The ID of the team's key for Sign in with Apple, as Apple shows it.")
     let pem = settings.read(
       "\(path).private-key", .secret, "The team's key for Sign in with Apple: the .p8 file as Apple gave it.")
+    self.init(team, id, pem, from: "\(path).private-key", &settings)
+  }
+
+  /// The key beside it; nil where there is none, or a fault has been told.
+  fileprivate init?(secondOf team: TeamID, reading settings: inout Settings, at path: String) {
+    let id = settings.readIfPresent(
+      "\(path).key-id-second", .keyID,
+      "The ID of a second key of the team's, with which Apple is asked where it refuses the first: for a rotation.")
+    let pem = settings.readIfPresent(
+      "\(path).private-key-second", .secret, "The second key: the .p8 file as Apple gave it.")
+    switch (id, pem) {
+    case (nil, nil): return nil
+    case (let id?, let pem?): self.init(team, id, pem, from: "\(path).private-key-second", &settings)
+    case (nil, _):
+      settings.refuse("\(path).private-key-second", "goes with key-id-second, which is missing")
+      return nil
+    case (_, nil):
+      settings.refuse("\(path).key-id-second", "goes with private-key-second, which is missing")
+      return nil
+    }
+  }
+
+  private init?(_ team: TeamID, _ id: KeyID, _ pem: Secret, from path: String, _ settings: inout Settings) {
     do {
       self.init(team: team, id: id, privateKey: try P256PrivateKey(pem: pem.revealed))
     } catch {
-      settings.refuse(
-        "\(path).private-key", "expected a private key as Apple gives it (.p8: PEM, P-256, not encrypted): \(error)")
+      settings.refuse(path, "expected a private key as Apple gives it (.p8: PEM, P-256, not encrypted): \(error)")
       return nil
     }
   }

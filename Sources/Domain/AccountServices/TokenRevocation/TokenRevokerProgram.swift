@@ -27,7 +27,8 @@ package enum TokenRevokerProgram: ConsumerProgram {
     _ own: TokenRevokerSettings, in surroundings: ConsumerSurroundings
   ) async throws -> EventConsumer {
     let endpoints = AppleTokenEndpoints(
-      own.apple, teams: own.teams, concurrency: surroundings.concurrency, userAgent: program, now: { .now })
+      own.apple, teams: own.teams, concurrency: surroundings.concurrency, userAgent: program, now: { .now },
+      takeovers: KeyTakeovers(own.teams, registry: surroundings.registry, logger: surroundings.logger))
     let apple = AppleRevocations(
       endpoints, clock: { .now }, random: { Double.random(in: 0...1) }, logger: surroundings.logger)
     return TokenRevoker(apple, own.groups, store: surroundings.store).consumer

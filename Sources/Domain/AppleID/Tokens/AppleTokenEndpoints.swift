@@ -66,11 +66,36 @@ package final class AppleTokenEndpoints {
     }
   }
 
-  /// The body of the answer 200 to the form, with who we are.
+  /// The body of the answer 200 to the form, with who we are. Where Apple refuses the team's key, the form goes there once
+  /// more with its other key: nothing was done with the first, as Apple looks at nothing before it knows who asks.
   private func post(
     _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, isRepeatable: Bool, hiding text: String
   ) async throws(AppleTokenError) -> [UInt8] {
+    func post(_ secret: ClientSecret) async throws(AppleTokenError) -> [UInt8] {
+      try await self.post(form, to: url, of: client, with: secret, isRepeatable: isRepeatable, hiding: text)
+    }
     let secret = try secrets.secret(of: client)
+    do throws(AppleTokenError) {
+      return try await post(secret)
+    } catch {
+      guard error.code == .invalidClient, let other = try secrets.alternative(to: secret, of: client) else {
+        throw error
+      }
+      do throws(AppleTokenError) {
+        let body = try await post(other)
+        secrets.take(other, inPlaceOf: secret, of: client)
+        return body
+      } catch {
+        if error.code == .invalidGrant { secrets.take(other, inPlaceOf: secret, of: client) }
+        throw error
+      }
+    }
+  }
+
+  private func post(
+    _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, with secret: ClientSecret,
+    isRepeatable: Bool, hiding text: String
+  ) async throws(AppleTokenError) -> [UInt8] {
     let request = HTTPClientRequest.post(
       form: [("client_id", client.text), ("client_secret", secret.text)] + form, to: url,
       headers: [("Accept", "application/json")], isRepeatable: isRepeatable, within: deadline,
@@ -85,7 +110,7 @@ package final class AppleTokenEndpoints {
     if answer.status == 200 { return answer.body }
     let error = AppleTokenError(answer, hiding: [text, secret.text])
     guard error.code == .invalidClient || error.code == .unauthorizedClient else { throw error }
-    secrets.discardSecret(of: client)
+    secrets.discard(secret, of: client)
     throw AppleTokenError(
       error.code,
       "\(error.detail) (\(secrets.origin(of: client)): are the key and its ID those of the team, is the app the "

@@ -9,6 +9,8 @@ package struct ClientSecret: ConfidentialText {
 
   /// The JWS in compact form.
   package let text: String
+  /// The key that signed it.
+  package let key: KeyID
   /// From when on it holds.
   package let issuedAt: Timestamp
   /// Until when it holds.
@@ -32,6 +34,7 @@ package struct ClientSecret: ConfidentialText {
     ]
     let input = Base64URL.encode(header.bytes) + "." + Base64URL.encode(claims.bytes)
     text = input + "." + Base64URL.encode(try key.privateKey.signES256([UInt8](input.utf8)))
+    self.key = key.id
     self.issuedAt = now
     self.expiresAt = now + lifetime
   }

@@ -1,18 +1,22 @@
-import EventLoop
+package import EventLoop
 import Glibc
 
 /// A server that says exactly what a test wants said, byte by byte, and remembers what it was told.
 @Loop
-final class ScriptedServer {
+package final class ScriptedServer {
   /// What happens on each connection, from its first byte to its close.
-  typealias Script = @Loop (Peer) async -> Void
+  package typealias Script = @Loop (Peer) async -> Void
 
-  nonisolated let port: UInt16
+  /// Where it listens, on 127.0.0.1.
+  package nonisolated let port: UInt16
   private let socket: ListeningSocket
-  private(set) var connections = 0
-  private(set) var requests: [String] = []
+  /// How many connections there were.
+  package private(set) var connections = 0
+  /// The requests, head and body, as they came.
+  package private(set) var requests: [String] = []
 
-  init(_ script: @escaping Script) throws {
+  /// A server that does as the script says, on a free port.
+  package init(_ script: @escaping Script) throws {
     socket = try ListeningSocket(.loopback(port: 0))
     port = socket.address.port
     Task { @Loop [self] in
@@ -28,17 +32,18 @@ final class ScriptedServer {
   }
 
   /// A server that gives the same answer to every request.
-  convenience init(answering answer: String) throws {
+  package convenience init(answering answer: String) throws {
     try self.init { peer in
       while await peer.request() != nil { await peer.send(answer) }
     }
   }
 
-  func close() { socket.close() }
+  /// Takes no further connection.
+  package func close() { socket.close() }
 
   /// One connection, as its script sees it.
   @Loop
-  final class Peer {
+  package final class Peer {
     private let descriptor: Descriptor
     private let server: ScriptedServer
     private var received: [UInt8] = []
@@ -46,7 +51,7 @@ final class ScriptedServer {
     init(_ descriptor: Descriptor, of server: ScriptedServer) { (self.descriptor, self.server) = (descriptor, server) }
 
     /// The next request, head and body as they came; nil once the client has closed.
-    func request() async -> String? {
+    package func request() async -> String? {
       while true {
         if let count = wholeRequest() {
           let text = String(decoding: received.prefix(count), as: UTF8.self)
@@ -60,7 +65,7 @@ final class ScriptedServer {
 
     /// Sends text; false once the client has closed.
     @discardableResult
-    func send(_ text: String) async -> Bool {
+    package func send(_ text: String) async -> Bool {
       var bytes = Array(text.utf8)[...]
       while !bytes.isEmpty {
         let sent = unsafe bytes.withUnsafeBytes {
@@ -78,7 +83,7 @@ final class ScriptedServer {
     }
 
     /// Waits until the client closes.
-    func untilClosed() async { while await receiveMore() {} }
+    package func untilClosed() async { while await receiveMore() {} }
 
     /// How many bytes the first request has, once all of it is here.
     private func wholeRequest() -> Int? {
