@@ -76,7 +76,7 @@ import Testing
   @Test func knowsNoOtherPathsAndMethods() async throws {
     try await Rehearsal.run { rehearsal in
       let statuses = [
-        try await rehearsal.get("/auth/authorize").status, try await rehearsal.get("/simulator/notify").status,
+        try await rehearsal.get("/auth/other").status, try await rehearsal.get("/simulator/notify").status,
         try await rehearsal.post("{}", to: "/simulator/other").status,
         try await rehearsal.post("{}", to: "/auth/keys").status,
       ]

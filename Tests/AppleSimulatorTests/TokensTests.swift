@@ -218,6 +218,11 @@ import Testing
           ("code", try #require(signedIn["code"] as? String)),
         ])
       #expect(answer.status == 200)
+      let withdrawal = #"{"key_id":"\#(key.id)"}"#
+      #expect(try await rehearsal.post(withdrawal, to: "/simulator/team/withdraw-key").status == 200)
+      let refused = try await ask(
+        rehearsal, "/auth/revoke", [("client_id", Self.client), ("client_secret", try secret(key)), ("token", "junk")])
+      #expect(refused.members["error"] as? String == "invalid_client")
       let order = #"{"answer":"lost","delay_ms":5}"#
       #expect(try await rehearsal.post(order, to: "/simulator/tokens").status == 200)
       #expect(try await rehearsal.post(order, to: "/simulator/revocations").status == 200)
@@ -225,6 +230,7 @@ import Testing
       #expect(rehearsal.apple.tokensDelay == .milliseconds(5) && rehearsal.apple.revocationsDelay == .milliseconds(5))
       for (order, path) in [
         ("{}", "team"), (#"{"team":"A"}"#, "team"), ("{}", "sign-in"), (#"{"answer":"x"}"#, "tokens"),
+        ("{}", "team/withdraw-key"), (#"{"key_id":"AAAAAAAAAA"}"#, "team/withdraw-key"),
       ] {
         #expect(try await rehearsal.post(order, to: "/simulator/\(path)").status == 400)
       }

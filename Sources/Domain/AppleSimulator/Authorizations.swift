@@ -11,6 +11,7 @@ struct Authorizations: Sendable {
     let person: Person
     let client: String
     let redirectURI: String?
+    let nonce: String?
     let issuedAt: Timestamp
   }
 
@@ -19,20 +20,54 @@ struct Authorizations: Sendable {
     let person: Person
     let access: String
     let refresh: String?
+    /// What the app bound the sign-in to; nil for a refresh token.
+    let nonce: String?
+  }
+
+  /// What a person lets an app know, from their first sign-in until their authorization ends.
+  struct Consent: Sendable {
+    /// The person, with the address that the app has.
+    let person: Person
+    /// Whether mail to the private relay is forwarded.
+    var forwardsMail = true
+    /// Whether the app has an address at the private relay.
+    var isRelayed: Bool { person.hidesAddress && person.tellsAddress }
   }
 
   private var issues: [String: Issue] = [:]
   /// The codes and tokens of each person, by their subject.
   private var held: [String: Set<String>] = [:]
+  /// What each person lets each app know, by their subject and the app.
+  private var consents: [String: [String: Consent]] = [:]
 
   /// How long a code can be redeemed, and how long an access token lives.
   static let lifetimes = (code: Duration.seconds(300), access: Duration.seconds(3600))
 
-  /// The code of a new sign-in.
+  /// The code of a new sign-in. What the person let the app know before stays as it was.
   mutating func signIn(
-    _ person: Person, to client: String, redirectURI: String?, at now: Timestamp
+    _ person: Person, to client: String, redirectURI: String?, nonce: String?, at now: Timestamp
   ) throws(CryptographyError) -> String {
-    try issue(.code, to: person, client, redirectURI, now)
+    let consent = consents[person.subject]?[client] ?? Consent(person: person)
+    consents[person.subject, default: [:]][client] = consent
+    return try issue(.code, to: consent.person, client, redirectURI, nonce, now)
+  }
+
+  /// What the person lets the app know; nil where they have not signed in to it.
+  func consent(of person: Person, to client: String) -> Consent? { consents[person.subject]?[client] }
+
+  /// The apps that the person has signed in to, by name.
+  func apps(of person: Person) -> [(client: String, consent: Consent)] {
+    (consents[person.subject] ?? [:]).map { (client: $0.key, consent: $0.value) }.sorted { $0.client < $1.client }
+  }
+
+  /// Has the private relay forward an app's mail, or withhold it. False where nothing changes.
+  mutating func forwardMail(_ forwards: Bool, of person: Person, to client: String) -> Bool {
+    guard var consent = consents[person.subject]?[client], consent.isRelayed, consent.forwardsMail != forwards else {
+      return false
+    }
+    consent.forwardsMail = forwards
+    consents[person.subject]?[client] = consent
+    return true
   }
 
   /// The tokens for a code, which is used up; nil where it is not good: `invalid_grant`.
@@ -44,15 +79,16 @@ struct Authorizations: Sendable {
     else { return nil }
     remove(code)
     return Tokens(
-      person: issue.person, access: try self.issue(.access, to: issue.person, client, nil, now),
-      refresh: try self.issue(.refresh, to: issue.person, client, nil, now))
+      person: issue.person, access: try self.issue(.access, to: issue.person, client, nil, nil, now),
+      refresh: try self.issue(.refresh, to: issue.person, client, nil, nil, now), nonce: issue.nonce)
   }
 
   /// A new access token for a refresh token, which does not age; nil where it is not good: `invalid_grant`.
   mutating func refresh(_ token: String, by client: String, at now: Timestamp) throws(CryptographyError) -> Tokens? {
     guard let issue = issues[token], issue.kind == .refresh, issue.client == client else { return nil }
     return Tokens(
-      person: issue.person, access: try self.issue(.access, to: issue.person, client, nil, now), refresh: nil)
+      person: issue.person, access: try self.issue(.access, to: issue.person, client, nil, nil, now), refresh: nil,
+      nonce: nil)
   }
 
   /// Ends the authorization that a token stands for. Returns whose it was, or nil where nothing happens.
@@ -66,6 +102,8 @@ struct Authorizations: Sendable {
   /// Ends a person's authorization of one app, or with nil of all.
   mutating func end(_ person: Person, _ client: String?) {
     for text in held[person.subject] ?? [] where client == nil || issues[text]?.client == client { remove(text) }
+    if let client { consents[person.subject]?[client] = nil } else { consents[person.subject] = nil }
+    if consents[person.subject]?.isEmpty == true { consents[person.subject] = nil }
   }
 
   /// Whether the person has a refresh token for the app that is good.
@@ -74,13 +112,14 @@ struct Authorizations: Sendable {
   }
 
   private mutating func issue(
-    _ kind: Kind, to person: Person, _ client: String, _ redirectURI: String?, _ now: Timestamp
+    _ kind: Kind, to person: Person, _ client: String, _ redirectURI: String?, _ nonce: String?, _ now: Timestamp
   ) throws(CryptographyError) -> String {
     let random = try SecureRandom.bytes(36)
     let hex = SHA256.digest(of: Array(random[..<16])).description.prefix(32)
     let letters = String(random[16..<20].map { Character(Unicode.Scalar(UInt8(ascii: "a") + $0 % 26)) })
     let text = "\(kind.rawValue)\(hex).0.\(letters).\(Base64URL.encode(Array(random[20...])))"
-    issues[text] = Issue(kind: kind, person: person, client: client, redirectURI: redirectURI, issuedAt: now)
+    issues[text] = Issue(
+      kind: kind, person: person, client: client, redirectURI: redirectURI, nonce: nonce, issuedAt: now)
     held[person.subject, default: []].insert(text)
     return text
   }

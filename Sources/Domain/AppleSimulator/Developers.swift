@@ -6,6 +6,8 @@ import JSON
 struct Developers: Sendable {
   private var keys: [String: (team: String, key: P256PublicKey)] = [:]
   private var teams: [String: String] = [:]
+  /// Where each app may have people sent back to.
+  private var redirectURIs: [String: Set<String>] = [:]
 
   /// Gives a team a new key, beside those that it has, and the apps.
   mutating func enroll(_ team: String, clients: [String]) throws(CryptographyError) -> DeveloperKey {
@@ -16,6 +18,18 @@ struct Developers: Sendable {
     for client in clients { teams[client] = team }
     return DeveloperKey(id: id, privateKeyPEM: try key.pem())
   }
+
+  /// The team of an app; nil of one that nobody made known.
+  func team(of client: String) -> String? { teams[client] }
+
+  /// Has the app's sign-ins end at these addresses, beside those that it has.
+  mutating func register(_ uris: [String], for client: String) { redirectURIs[client, default: []].formUnion(uris) }
+
+  /// Whether the app's sign-ins may end at exactly this address.
+  func isRegistered(_ uri: String, for client: String) -> Bool { redirectURIs[client]?.contains(uri) == true }
+
+  /// Whether a team has the key.
+  func has(_ id: String) -> Bool { keys[id] != nil }
 
   /// Withdraws a key: nothing that it signed is worth anything from now on.
   mutating func withdraw(_ id: String) { keys[id] = nil }

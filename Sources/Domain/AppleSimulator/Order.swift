@@ -8,7 +8,9 @@ import JSON
 /// - `/simulator/keys`: `{"answer":"html","delay_ms":500}`, both as they are wanted.
 /// - `/simulator/keys/rotate`: `{}`.
 /// - `/simulator/team`: `{"team":"A1B2C3D4E5","audiences":["com.example.app"]}`, with `"to":"https://…"` where
-///   revocations are to be told; answers with `key_id` and `private_key`.
+///   revocations are to be told, and `"redirect_uris":["https://…"]` where sign-ins in a browser end; answers with
+///   `key_id` and `private_key`.
+/// - `/simulator/team/withdraw-key`: `{"key_id":"ABC123DEFG"}`: nothing that the key has signed is worth anything then.
 /// - `/simulator/sign-in`: `{"user":"ada","audience":"com.example.app"}`, with `"redirect_uri"` for a web app; answers
 ///   with `code` and `sub`.
 /// - `/simulator/asked`: `{}`; answers with how often each endpoint was asked.
@@ -25,10 +27,10 @@ struct Order {
         var order = Order()
         try reader.readObject { name, value throws(JSONError) in
           switch name {
-          case "type", "user", "audience", "to", "answer", "team", "redirect_uri":
+          case "type", "user", "audience", "to", "answer", "team", "redirect_uri", "key_id":
             order.texts[name] = try value.readString()
           case "copies", "attempts", "delay_ms": order.numbers[name] = try value.readInteger()
-          case "faults", "audiences":
+          case "faults", "audiences", "redirect_uris":
             var list: [String] = []
             try value.readArray { element throws(JSONError) in list.append(try element.readString()) }
             order.lists[name] = list
@@ -58,6 +60,9 @@ struct Order {
     guard let list = lists[name], !list.isEmpty else { throw OrderRefusal(expected: "\"\(name)\", a list of strings") }
     return list
   }
+
+  /// The texts of a member; none where it is not there.
+  func listIfPresent(_ name: String) -> [String] { lists[name] ?? [] }
 
   /// The number of a member, or what holds without it.
   func number(_ name: String, _ range: ClosedRange<Int64>, default number: Int64) throws(OrderRefusal) -> Int64 {

@@ -4,8 +4,12 @@ import Cryptography
 package struct Person: Sendable, Hashable {
   /// The value of `sub`: six digits, 32 hexadecimal digits, four digits.
   package var subject: String
-  /// The address at Apple's private relay.
+  /// The address that apps have: at Apple's private relay, unless the person shares their own.
   package var address: String
+  /// Whether the address is at Apple's private relay.
+  package var hidesAddress = true
+  /// Whether the app has the address at all: one that does not ask for it does not get it.
+  package var tellsAddress = true
 
   /// Always the same person for the same name. A name that has the form of a subject is the subject.
   package init(named name: String) {

@@ -11,6 +11,8 @@ extension SimulatedApple {
     case "/auth/keys": break
     case "/auth/token": return await tokenResponse(request)
     case "/auth/revoke": return await revocationResponse(request)
+    case "/auth/authorize": return await authorizationResponse(request)
+    case "/account": return await accountResponse(request)
     default: return .text("there is nothing at this path\n", status: 404)
     }
     guard request.hasMethod("GET") else {

@@ -18,6 +18,7 @@ extension SimulatedApple {
       case "/simulator/notify": return try await notify(order)
       case "/simulator/keys": return try setKeys(order)
       case "/simulator/team": return try enroll(order)
+      case "/simulator/team/withdraw-key": return try withdrawKey(order)
       case "/simulator/sign-in": return try signIn(order)
       case "/simulator/tokens": return try setTokens(order)
       case "/simulator/revocations": return try setRevocations(order)
@@ -58,9 +59,21 @@ extension SimulatedApple {
 
   private func enroll(_ order: Order) throws -> HTTPResponse {
     let (team, clients) = (try order.text("team"), try order.list("audiences"))
+    let addresses = order.listIfPresent("redirect_uris")
+    guard addresses.allSatisfy({ HTTPClientURL($0) != nil }) else {
+      throw OrderRefusal(expected: "\"redirect_uris\", https addresses without a fragment, or http on loopback")
+    }
     if let receiver = order.textIfPresent("to") { notifications = try plan(order, to: receiver, attempts: 5) }
+    for client in clients { register(redirectURIs: addresses, for: client) }
     let key = try enroll(team: team, clients: clients)
     return .answer(["key_id": .string(key.id), "private_key": .string(key.privateKeyPEM)])
+  }
+
+  private func withdrawKey(_ order: Order) throws -> HTTPResponse {
+    let id = try order.text("key_id")
+    guard developers.has(id) else { throw OrderRefusal(expected: "\"key_id\", the ID of a team's key") }
+    withdrawKey(id)
+    return .answer(["key_id": .string(id)])
   }
 
   private func signIn(_ order: Order) throws -> HTTPResponse {

@@ -11,6 +11,9 @@ extension SimulatedApple {
     try developers.enroll(team, clients: clients)
   }
 
+  /// Has sign-ins to the app in a browser end at these addresses, beside those that it has.
+  package func register(redirectURIs: [String], for client: String) { developers.register(redirectURIs, for: client) }
+
   /// The team withdraws one of its keys.
   package func withdrawKey(_ id: String) { developers.withdraw(id) }
 
@@ -18,7 +21,7 @@ extension SimulatedApple {
   package func signIn(
     _ person: Person, to client: String, redirectURI: String? = nil
   ) throws(CryptographyError) -> String {
-    try authorizations.signIn(person, to: client, redirectURI: redirectURI, at: clock())
+    try authorizations.signIn(person, to: client, redirectURI: redirectURI, nonce: nil, at: clock())
   }
 
   /// Redeems a code without an endpoint; false where it is not good.
@@ -59,7 +62,9 @@ extension SimulatedApple {
     revocationsAsked += 1
     return await response(to: request, as: revocationsAnswer, after: revocationsDelay) { form, client in
       guard let token = form["token"] else { return .failure("invalid_request") }
-      if let person = authorizations.revoke(token, by: client, at: clock()) { try echo(to: person, client) }
+      if let person = authorizations.revoke(token, by: client, at: clock()) {
+        try tell(.consentRevoked, of: person, client)
+      }
       return .success(nil)
     }
   }

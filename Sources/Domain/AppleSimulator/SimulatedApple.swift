@@ -9,8 +9,9 @@ package import HTTPClient
 /// was seen on Apple's wire: the key set with several keys, in no stable order, that vanish when they are replaced;
 /// notifications that are byte for byte what Apple signs, really signed with RS256; deliveries by POST that go on until
 /// the answer is 200; tokens for a sign-in's code, to a developer who proves with a client secret who they are; and a
-/// revocation, which ends a person's whole authorization for the app and comes back as `consent-revoked`. What Apple
-/// does not publish, the number and the pauses of its attempts, is the caller's choice. Beyond that it does on request
+/// revocation, which ends a person's whole authorization for the app and comes back as `consent-revoked`; and pages on
+/// which a person in a browser signs in, stops using an app and deletes their Apple Account. What Apple does not publish,
+/// the number and the pauses of its attempts, is the caller's choice. Beyond that it does on request
 /// what Apple does seldom, or never: a `Fault`, a `KeysAnswer`, a `TokensAnswer`, a `DeliveryPlan`.
 ///
 /// `SimulatedAppleServer` puts it on loopback.
@@ -36,7 +37,8 @@ package final class SimulatedApple {
   /// How often the revocation endpoint was asked.
   package internal(set) var revocationsAsked = 0
 
-  /// How what follows from a revocation is told; nil where no developer wants to know.
+  /// How what follows from a revocation, or from what a person does on the pages, is told; nil where no developer wants to
+  /// know.
   package var notifications: DeliveryPlan?
   /// What became of that.
   package private(set) var told: [Delivery] = []
@@ -114,10 +116,10 @@ package final class SimulatedApple {
     await Deliverer(client: client).deliver(notifications, plan)
   }
 
-  /// Tells that a revocation has ended a person's consent: beside the answer to it, and before or after that.
-  func echo(to person: Person, _ client: String) throws(CryptographyError) {
+  /// Tells of something that has just happened to a person: beside the answer to what caused it, and before or after that.
+  func tell(_ type: NotificationType, of person: Person, _ client: String) throws(CryptographyError) {
     guard let notifications else { return }
-    let notification = try sign(.consentRevoked, of: person, for: client, happened: .zero, [])
+    let notification = try sign(type, of: person, for: client, happened: .zero, [])
     let number = tellings
     tellings += 1
     // A task of its own, as Apple tells it in its own time: the request that caused it is over by then.
@@ -127,7 +129,7 @@ package final class SimulatedApple {
     }
   }
 
-  /// Returns when what followed from the revocations so far was told, or given up.
+  /// Returns when what followed from revocations and pages so far was told, or given up.
   package func untilTold() async {
     for task in telling.values { await task.value }
   }
@@ -137,7 +139,7 @@ package final class SimulatedApple {
     telling[number] = nil
   }
 
-  /// Ends what is being told of revocations, and waits for it.
+  /// Ends what is being told, and waits for it.
   func endTelling() async {
     let tasks = telling.values
     for task in tasks { task.cancel() }

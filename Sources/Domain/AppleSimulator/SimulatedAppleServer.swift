@@ -11,6 +11,10 @@ package final class SimulatedAppleServer {
   package nonisolated var keysURL: String { origin + "/auth/keys" }
   /// Where codes and refresh tokens are exchanged.
   package nonisolated var tokenURL: String { origin + "/auth/token" }
+  /// Where apps send people who sign in.
+  package nonisolated var authorizationURL: String { origin + "/auth/authorize" }
+  /// Where people look after their Apple Account.
+  package nonisolated var accountURL: String { origin + "/account" }
   /// Where tokens are revoked.
   package nonisolated var revocationURL: String { origin + "/auth/revoke" }
 

@@ -21,7 +21,8 @@ struct SimulateCommand: Command {
     the code of a sign-in. A revocation ends all of the person's tokens for the app, and is told to the receiver:
       POST {"team":"A1B2C3D4E5","audiences":["com.example.app"],"to":"https://…"} to /simulator/team
       POST {"user":"ada","audience":"com.example.app"} to /simulator/sign-in
-    The first answers with the team's key, the second with the code. What goes wrong on request: POST
+    The first answers with the team's key, a new one each time, the second with the code. POST {"key_id":"ABC123DEFG"} to
+    /simulator/team/withdraw-key takes a key of a team's away. What goes wrong on request: POST
     {"answer":"lost","delay_ms":500} to /simulator/tokens or /simulator/revocations; answers are
     \(TokensAnswer.allCases.map(\.rawValue).joined(separator: ", ")). POST {} to /simulator/asked says how
     often each endpoint was asked.

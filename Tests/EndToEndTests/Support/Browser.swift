@@ -1,0 +1,122 @@
+import EventLoop
+import Foundation
+import Glibc
+import HTTPClient
+import TestSupport
+import Testing
+
+/// A headless Chromium, steered by Debian's chromium-driver over WebDriver (W3C).
+@Loop
+final class Browser {
+  /// Tests with it run where it is installed.
+  nonisolated static let isThere = ConditionTrait.enabled("needs Debian's chromium and chromium-driver") {
+    unsafe access("/usr/bin/chromium", X_OK) == 0 && access("/usr/bin/chromedriver", X_OK) == 0
+  }
+
+  private let origin: String
+  private let session: String
+  private let client: HTTPClient
+  /// How an element is called in WebDriver's answers.
+  private static let element = "element-6066-11e4-a52e-4f735466cecf"
+
+  /// Runs `body` with a browser that takes any certificate for an authority's, then ends both.
+  static func run(in folder: String, _ body: @Loop (Browser) async throws -> Void) async throws {
+    // The driver says on its standard output which port it got.
+    let driver = try RunningProgram("/usr/bin/chromedriver", ["--port=0", "--log-level=SEVERE"])
+    let line = try await driver.outputLine(with: "was started successfully on port")
+    let port = try #require(line.split(whereSeparator: { !$0.isNumber }).last.map(String.init))
+    let client = HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
+        maximumRequests: 16))
+    let result: Result<Void, any Error>
+    do {
+      result = .success(try await body(try await Browser("http://127.0.0.1:\(port)", client, folder)))
+    } catch { result = .failure(error) }
+    // It ends the browser, too, and then itself.
+    let shutdown = try #require(HTTPClientURL("http://127.0.0.1:\(port)/shutdown"))
+    _ = try await client.send(.get(shutdown, within: .seconds(60), maximumBodySize: 65_536))
+    await driver.kill()
+    try result.get()
+  }
+
+  private init(_ origin: String, _ client: HTTPClient, _ folder: String) async throws {
+    (self.origin, self.client) = (origin, client)
+    let options: [String: Any] = [
+      "binary": "/usr/bin/chromium",
+      // The tests may run as root, in a container: what is opened is our own.
+      "args": [
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,900",
+        "--no-proxy-server", "--user-data-dir=\(folder)/browser",
+      ],
+    ]
+    let capabilities: [String: Any] = ["acceptInsecureCerts": true, "goog:chromeOptions": options]
+    let answer = try await Self.post(
+      client, "\(origin)/session", ["capabilities": ["alwaysMatch": capabilities]])
+    session = try #require((answer as? [String: Any])?["sessionId"] as? String)
+  }
+
+  /// Opens a page, and waits until it is there.
+  func open(_ url: String) async throws { try await post("url", ["url": url]) }
+
+  /// Where it is.
+  func url() async throws -> String { try #require(try await get("url") as? String) }
+
+  /// All that the page says; nothing where it is being left.
+  func text() async throws -> String {
+    let script = "return document.body ? document.body.innerText : ''"
+    return try #require(try await post("execute/sync", ["script": script, "args": [String]()]) as? String)
+  }
+
+  /// Whether there is such an element, by a CSS selector.
+  func has(_ selector: String) async throws -> Bool {
+    let found = try await post("elements", ["using": "css selector", "value": selector])
+    return !(try #require(found as? [Any])).isEmpty
+  }
+
+  /// Types into a field.
+  func type(_ text: String, into selector: String) async throws {
+    try await post("element/\(try await find(selector))/value", ["text": text])
+  }
+
+  /// Clicks, and waits for the page that may come of it.
+  func click(_ selector: String) async throws { try await post("element/\(try await find(selector))/click", [:]) }
+
+  /// What the page looks like, as PNG.
+  func screenshot() async throws -> [UInt8] {
+    let text = try #require(try await get("screenshot") as? String)
+    return [UInt8](try #require(Data(base64Encoded: text)))
+  }
+
+  private func find(_ selector: String) async throws -> String {
+    let found = try await post("element", ["using": "css selector", "value": selector])
+    return try #require((found as? [String: String])?[Self.element])
+  }
+
+  private func get(_ path: String) async throws -> Any {
+    let url = try #require(HTTPClientURL("\(origin)/session/\(session)/\(path)"))
+    return try Self.value(
+      try await client.send(.get(url, within: .seconds(120), maximumBodySize: 20_000_000)), path)
+  }
+
+  @discardableResult
+  private func post(_ path: String, _ words: [String: Any]) async throws -> Any {
+    try await Self.post(client, "\(origin)/session/\(session)/\(path)", words)
+  }
+
+  private static func post(_ client: HTTPClient, _ url: String, _ words: [String: Any]) async throws -> Any {
+    let body = [UInt8](try JSONSerialization.data(withJSONObject: words))
+    let response = try await client.send(
+      .post(
+        body, to: try #require(HTTPClientURL(url)), headers: [("Content-Type", "application/json")],
+        isRepeatable: false, within: .seconds(120), maximumBodySize: 1 << 20))
+    return try value(response, url)
+  }
+
+  private static func value(_ response: HTTPClientResponse, _ what: String) throws -> Any {
+    let text = String(decoding: response.body, as: UTF8.self)
+    try #require(response.status == 200, "\(what): \(text)")
+    let object = try JSONSerialization.jsonObject(with: Data(response.body))
+    return try #require((object as? [String: Any])?["value"])
+  }
+}
