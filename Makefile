@@ -6,7 +6,7 @@
 swift_options := --explicit-target-dependency-import-check error
 # As released. One program at a time, because the helpers of the tests cannot be built so.
 release := swift build --configuration release --static-swift-stdlib
-programs := siwa siwa-ingress siwa-token-revoker siwa-email-relay siwa-data-eraser siwa-audit-log
+programs := siwa siwa-ingress siwa-token-revoker siwa-email-relay siwa-data-eraser siwa-audit-log siwa-accounts
 sources := Package.swift Sources Tests
 
 help: ## say what there is

@@ -100,6 +100,7 @@ let package = Package(
     program("siwa-email-relay", ["AccountServices"]),
     program("siwa-data-eraser", ["AccountServices"]),
     program("siwa-audit-log", ["AccountServices"]),
+    program("siwa-accounts", ["AccountServices"]),
     program(
       "siwa",
       [
@@ -174,8 +175,8 @@ let package = Package(
       [
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "AuditSupport", "CLibrdkafka",
         "Configuration", "ConsumerSupport", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "Kafka",
-        "LogSupport", "SQLite", "Telemetry", "TestSupport", "TransparencyLog", "persistent-sender", "siwa",
-        "siwa-audit-log", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
+        "JSON", "LogSupport", "SQLite", "Telemetry", "TestSupport", "TransparencyLog", "persistent-sender", "siwa",
+        "siwa-accounts", "siwa-audit-log", "siwa-data-eraser", "siwa-email-relay", "siwa-ingress", "siwa-token-revoker",
       ], beside: ["Preloaded", "Python"]),
     .executableTarget(
       name: "persistent-sender", path: "Tests/PersistentSender",

@@ -1,5 +1,6 @@
 package import AccountEvents
 package import AccountStore
+package import Cryptography
 package import EventLoop
 
 /// A store that tells a test of each call before it is made and after it has succeeded, and fails where the test does.
@@ -10,6 +11,7 @@ package final class WatchedStore: AccountStore {
     case ownRevocations, check, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
+    case begin, refuse, forget, unfinishedExchanges, knowledge
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -69,11 +71,35 @@ package final class WatchedStore: AccountStore {
   }
 
   package func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) -> [NewToken] {
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+  ) async throws(AccountStoreError) -> RecordedSignIn {
     try await watch(.recordSignIn) { () throws(AccountStoreError) in
-      try await store.recordSignIn(account, at: time, tokens: tokens)
+      try await store.recordSignIn(account, at: time, tokens: tokens, of: request)
     }
+  }
+
+  package func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing {
+    try await watch(.begin) { () throws(AccountStoreError) in try await store.begin(exchange) }
+  }
+
+  package func refuse(_ exchange: CodeExchange) async throws(AccountStoreError) {
+    try await watch(.refuse) { () throws(AccountStoreError) in try await store.refuse(exchange) }
+  }
+
+  package func forget(_ exchange: CodeExchange) async throws(AccountStoreError) {
+    try await watch(.forget) { () throws(AccountStoreError) in try await store.forget(exchange) }
+  }
+
+  package func unfinishedExchanges(
+    before time: Timestamp, limit: Int
+  ) async throws(AccountStoreError) -> [CodeExchange] {
+    try await watch(.unfinishedExchanges) { () throws(AccountStoreError) in
+      try await store.unfinishedExchanges(before: time, limit: limit)
+    }
+  }
+
+  package func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
+    try await watch(.knowledge) { () throws(AccountStoreError) in try await store.knowledge(of: id) }
   }
 
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {

@@ -1,4 +1,5 @@
 package import AccountEvents
+package import Cryptography
 package import EventLoop
 
 /// What is known of accounts, and what was done about them: SQLite for one host, PostgreSQL for many.
@@ -39,13 +40,31 @@ package protocol AccountStore: AnyObject, Sendable {
   /// where there is none; an account that was erased before begins anew. A sign-in older than the one that is known
   /// changes nothing but adds its tokens.
   ///
-  /// Returns the tokens that are not kept, because their authorization was over before they became known: nobody else
-  /// knows them, so whoever called has to revoke them at Apple. Those are all of a sign-in that is not younger than the
-  /// account's last erasure, of which nothing is kept at all; and each whose app's tokens were ended up to a moment that
-  /// is not before the sign-in.
+  /// Returns whether it is the account's first, and the tokens that are not kept, because their authorization was over
+  /// before they became known: nobody else knows them, so whoever called has to revoke them at Apple. Those are all of a
+  /// sign-in that is not younger than the account's last erasure, of which nothing is kept at all; and each whose app's
+  /// tokens were ended up to a moment that is not before the sign-in.
+  ///
+  /// With the `request` of an exchange that was begun, that is finished in the same transaction; of one that is finished
+  /// already nothing is changed, and what became of it is returned.
   func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) -> [NewToken]
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+  ) async throws(AccountStoreError) -> RecordedSignIn
+
+  /// Notes that a code is about to be sent to Apple, or finds how that stands. Who is told `.begun` is the only one ever.
+  func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing
+
+  /// Notes that Apple did not take the code of an exchange.
+  func refuse(_ exchange: CodeExchange) async throws(AccountStoreError)
+
+  /// Forgets an exchange of which nothing came: as if it had never been begun.
+  func forget(_ exchange: CodeExchange) async throws(AccountStoreError)
+
+  /// The exchanges that were begun before `time` and of which nothing came, oldest first: `limit` at most.
+  func unfinishedExchanges(before time: Timestamp, limit: Int) async throws(AccountStoreError) -> [CodeExchange]
+
+  /// What is known of an account, all as of one moment. Opens its name and its address.
+  func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge
 
   /// The tokens that are held for the account, oldest first.
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken]
@@ -140,6 +159,13 @@ package protocol AccountStore: AnyObject, Sendable {
 }
 
 extension AccountStore {
+  /// Records a sign-in that no exchange is noted of, and returns the tokens that are not kept.
+  package func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken]
+  ) async throws(AccountStoreError) -> [NewToken] {
+    try await recordSignIn(account, at: time, tokens: tokens, of: nil).over
+  }
+
   /// The steps of one erasure so far, in the order in which they were recorded.
   package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
     try await erasureSteps(of: [event])[0]

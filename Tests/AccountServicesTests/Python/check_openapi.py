@@ -1,6 +1,8 @@
-"""Holds answers of the e-mail relay's API against its OpenAPI document, and the document against OpenAPI 3.1.
+"""Holds answers of an API against its OpenAPI document, and the document against OpenAPI 3.1.
 
-Standard input: a JSON array of {method, path, status, body}; the path is one of the document's, the body its text.
+Argument: the document's name in schemas/ before .openapi.yaml; email-relay without one.
+Standard input: a JSON array of {method, path, status, body}; the path is one of the document's, the body its text. Headers,
+by name, and a request's body are checked where the answer has `headers` and `asked`.
 """
 
 import json
@@ -13,7 +15,7 @@ from openapi_spec_validator import validate
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-path = pathlib.Path(__file__).resolve().parents[3] / "schemas" / "email-relay.openapi.yaml"
+path = pathlib.Path(__file__).resolve().parents[3] / "schemas" / f"{(sys.argv[1:] or ['email-relay'])[0]}.openapi.yaml"
 document = yaml.safe_load(path.read_text())
 validate(document)
 registry = Registry().with_resource("openapi", Resource(contents=document, specification=DRAFT202012))
@@ -34,5 +36,14 @@ for answer in json.load(sys.stdin):
     if "content" not in response:
         assert answer["body"] == "", f"{answer}: a body where there is to be none"
         continue
-    schema = {"$ref": pointer(*place, "content", "application/json", "schema")}
+    (media_type,) = response["content"]
+    headers = {name.lower(): value for name, value in answer.get("headers", {}).items()}
+    if headers:
+        assert headers["content-type"] == media_type, f"{answer}: another media type than {media_type}"
+        for name, header in response.get("headers", {}).items():
+            assert name.lower() in headers or not header.get("required"), f"{answer}: without {name}"
+    if "asked" in answer:
+        asked = operation["requestBody"]["content"]["application/json"]["schema"]
+        Draft202012Validator({"$ref": "openapi" + asked["$ref"]}, registry=registry).validate(json.loads(answer["asked"]))
+    schema = {"$ref": pointer(*place, "content", media_type, "schema")}
     Draft202012Validator(schema, registry=registry).validate(json.loads(answer["body"]))

@@ -10,7 +10,7 @@ extension IngressService {
   package convenience init(
     _ configuration: IngressConfiguration, registry: MetricsRegistry, logger: Logger
   ) async throws {
-    let keys = AppleKeys(configuration.apple, registry: registry, logger: logger)
+    let keys = AppleKeys(configuration.apple, userAgent: "siwa-ingress", registry: registry, logger: logger)
     await keys.restore()
     let kafka = try configuration.kafka.configuration(of: "siwa-ingress")
     let metrics = KafkaMetrics(registry)
@@ -49,21 +49,5 @@ extension EventPublisher {
         logger: logger),
       patience: settings.spool.after, deadline: settings.publishDeadline, pace: Self.pace,
       metrics: PublicationMetrics(registry), logger: logger)
-  }
-}
-
-extension AppleKeys {
-  /// How long Apple is left alone after a fetch that failed, at first and at most.
-  private static let retries = (first: Duration.seconds(1), longest: Duration.seconds(60))
-
-  /// The keys as the configuration has them.
-  fileprivate convenience init(_ settings: AppleSettings, registry: MetricsRegistry, logger: Logger) {
-    self.init(
-      from: AppleKeysEndpoint(settings, userAgent: "siwa-ingress"), cache: AppleKeysCache(settings),
-      pace: FetchPace(
-        refresh: settings.keysRefresh, pause: settings.keysPause, firstRetry: Self.retries.first,
-        longestRetry: Self.retries.longest),
-      alarm: SystemAlarmClock(), now: { Timestamp.now }, jitter: { Double.random(in: 0..<1) },
-      metrics: AppleKeysMetrics(registry, now: { Timestamp.now }), logger: logger)
   }
 }

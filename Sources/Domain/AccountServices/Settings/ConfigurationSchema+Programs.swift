@@ -8,6 +8,7 @@ extension ConfigurationSchema {
     .adding(DataEraserProgram.program, ConsumerConfiguration<DataEraserProgram>.self)
     .adding(EmailRelayProgram.program, ConsumerConfiguration<EmailRelayProgram>.self)
     .adding(TokenRevokerProgram.program, ConsumerConfiguration<TokenRevokerProgram>.self)
+    .adding(AccountsCommand.program, AccountsConfiguration.self)
     .adding(AuditLogCommand.program, AuditLogConfiguration.self)
     .adding("siwa store", StoreSettings.self)
     .adding("siwa audit", AuditSettings.self)

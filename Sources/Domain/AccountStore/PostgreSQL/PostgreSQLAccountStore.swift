@@ -153,39 +153,6 @@ final class PostgreSQLAccountStore: AccountStore {
     return attempts.indices.compactMap { counts[$0] }
   }
 
-  /// Adds a sign-in with its tokens; the same again changes nothing.
-  func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) -> [NewToken] {
-    try await keyed.write(to: CollectionOfOne(account)) { connection, keys in
-      let hash = keys.hash(of: account)
-      var reading = Batch.locked
-      reading.lock([hash], keys)
-      let first = reading.count
-      reading.append(
-        """
-        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
-        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
-          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-        """, hash.bytes)
-      reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
-      var (facts, ended) = (AccountFacts(), EndedAuthorizations())
-      try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
-        switch execution {
-        case first: facts = try AccountFacts(reading: row, from: 0)
-        case first + 1: ended.endedAt[try row.value(0)] = try row.time(1)
-        default: break
-        }
-      }
-      var changed = ChangedAccount(hash, facts)
-      let over = try changed.signIn(account, at: time, tokens, ended, keys)
-      var writing = Batch()
-      try PostgreSQLWrites.write([changed], keys, in: &writing)
-      _ = try await connection.run(writing)
-      return over
-    }
-  }
-
   /// The account's tokens, opened.
   func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
     try await keyed.read(of: CollectionOfOne(account)) { connection, keys in

@@ -40,6 +40,20 @@ final class PostgreSQLKeyedDatabase {
     }
   }
 
+  /// The same of the account with this id.
+  func read<Value>(
+    of id: AccountID, _ body: @Loop (Connection, StoreKeys) async throws -> Value
+  ) async throws(AccountStoreError) -> Value {
+    try await withKeys { keys throws(AccountStoreError) in
+      if keys.state.isMoving {
+        _ = try await database.write { connection in
+          try await PostgreSQLMover.move([keys.hashing.move(of: id)], keys, connection)
+        }
+      }
+      return try await database.read { connection in try await body(connection, keys) }
+    }
+  }
+
   /// Moves accounts to their newest hashes, and returns how many were moved.
   func move(_ moves: [HashMove]) async throws(AccountStoreError) -> Int {
     try await withKeys { keys throws(AccountStoreError) in

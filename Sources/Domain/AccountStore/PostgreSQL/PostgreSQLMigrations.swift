@@ -4,7 +4,7 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third]
+  static let steps: [StaticString] = [first, second, third, fourth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 2
@@ -187,5 +187,21 @@ enum PostgreSQLMigrations {
     ALTER TABLE siwa.ledger ALTER COLUMN generation DROP DEFAULT;
     ALTER TABLE siwa.erasure_step ADD COLUMN generation bigint NOT NULL DEFAULT 1;
     ALTER TABLE siwa.erasure_step ALTER COLUMN generation DROP DEFAULT;
+    """
+
+  /// The exchanges of sign-ins' codes. What names an account here is its hash under the first key.
+  private static let fourth: StaticString = """
+    CREATE TABLE siwa.code_exchange (
+      request bytea PRIMARY KEY CHECK (octet_length(request) = 32),
+      content bytea NOT NULL CHECK (octet_length(content) = 32),
+      code bytea NOT NULL UNIQUE CHECK (octet_length(code) = 32),
+      account bytea NOT NULL CHECK (octet_length(account) = 32),
+      client text NOT NULL,
+      begun_at bigint NOT NULL,
+      outcome text NOT NULL CHECK (outcome IN ('begun', 'new', 'known', 'over', 'refused')),
+      signed_in_at bigint NOT NULL
+    );
+
+    CREATE INDEX code_exchange_begun_at ON siwa.code_exchange (begun_at);
     """
 }

@@ -86,13 +86,6 @@ package final class SQLiteAccountStore: AccountStore {
 
   // MARK: Accounts
 
-  /// Adds a sign-in with its tokens; the same again changes nothing.
-  package func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken]
-  ) async throws(AccountStoreError) -> [NewToken] {
-    try await writer.run { file throws(AccountStoreError) in try file.recordSignIn(account, at: time, tokens) }
-  }
-
   /// The account's tokens, opened.
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {
     try await writer.run { file throws(AccountStoreError) in try file.tokens(of: account) }

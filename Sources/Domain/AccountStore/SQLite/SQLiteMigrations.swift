@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 3
@@ -226,5 +226,22 @@ enum SQLiteMigrations {
     ALTER TABLE mail ADD COLUMN fence_severity INTEGER CHECK ((fence_severity IS NULL) = (fence_consumer IS NULL));
     ALTER TABLE mail ADD COLUMN fence_at INTEGER CHECK ((fence_at IS NULL) = (fence_consumer IS NULL));
     ALTER TABLE mail ADD COLUMN fence_tie INTEGER CHECK ((fence_tie IS NULL) = (fence_consumer IS NULL));
+    """
+
+  /// The exchanges of sign-ins' codes. What names an account here is its hash under the first key.
+  private static let sixth: StaticString = """
+    PRAGMA user_version = 6;
+
+    CREATE TABLE code_exchange (
+      request BLOB NOT NULL PRIMARY KEY CHECK (length(request) = 32),
+      content BLOB NOT NULL CHECK (length(content) = 32),
+      code BLOB NOT NULL UNIQUE CHECK (length(code) = 32),
+      account BLOB NOT NULL CHECK (length(account) = 32),
+      client TEXT NOT NULL,
+      begun_at INTEGER NOT NULL,
+      outcome TEXT NOT NULL CHECK (outcome IN ('begun', 'new', 'known', 'over', 'refused')),
+      signed_in_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX code_exchange_begun_at ON code_exchange (begun_at);
     """
 }

@@ -13,6 +13,7 @@ final class SQLiteStoreFile {
   let accounts: SQLiteAccounts
   let ledger: SQLiteLedger
   let erasures: SQLiteErasures
+  let signIns: SQLiteSignIns
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
@@ -27,10 +28,10 @@ final class SQLiteStoreFile {
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
-    (accounts, ledger, erasures, mover) = try AccountStoreError.translating { () throws(SQLiteError) in
+    (accounts, ledger, erasures, signIns, mover) = try AccountStoreError.translating { () throws(SQLiteError) in
       (
         try SQLiteAccounts(database), try SQLiteLedger(database), try SQLiteErasures(database),
-        try SQLiteMover(database)
+        try SQLiteSignIns(database), try SQLiteMover(database)
       )
     }
   }
@@ -68,23 +69,6 @@ final class SQLiteStoreFile {
         for mark in marks where try !ledger.raise(mark) { fenced.append(mark) }
         return Settled(outcomes: judged.outcomes, fenced: fenced)
       }
-    }
-  }
-
-  /// Adds a sign-in, and returns the tokens that are not kept.
-  func recordSignIn(
-    _ account: Account, at time: Timestamp, _ tokens: [NewToken]
-  ) throws(AccountStoreError) -> [NewToken] {
-    try write { () throws(AccountStoreError) in
-      try move(CollectionOfOne(account))
-      let hash = keys.hash(of: account)
-      let (facts, ended) = try AccountStoreError.translating { () throws(SQLiteError) in
-        (try accounts.facts(of: hash), try accounts.endedAuthorizations(of: hash))
-      }
-      var changed = ChangedAccount(hash, facts)
-      let over = try changed.signIn(account, at: time, tokens, ended, keys)
-      try write([changed])
-      return over
     }
   }
 

@@ -71,6 +71,13 @@ struct HashChain: Sendable {
       from: hash(former, keys.count - 2), to: newest(of: former, generation: keys.count - 1))
   }
 
+  /// Where the rows of the account with this id stand before its move to the newest key, and after it.
+  func move(of id: AccountID) -> HashMove {
+    let former = code(for: id.bytes, from: 1, through: keys.count - 1)
+    return HashMove(
+      from: hash(former, keys.count - 2), to: newest(of: former, generation: keys.count - 1))
+  }
+
   /// The move of the rows that bear this hash.
   func move(of bytes: [UInt8], generation: Int) -> HashMove {
     HashMove(from: hash(bytes, generation - 1), to: newest(of: bytes, generation: generation))

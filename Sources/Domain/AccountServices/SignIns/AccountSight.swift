@@ -1,0 +1,31 @@
+import AccountEvents
+import AccountStore
+
+/// What of an account a caller sees: accounts of its own apps' teams, and where a team's apps do not share consent, what is of
+/// the groups of its own apps.
+struct AccountSight: Sendable {
+  private let teams: [ClientID: TeamID]
+  private let groups: ConsentGroups
+
+  /// The team of each app, and which apps share consent.
+  init(teams: [ClientID: TeamID], groups: ConsentGroups) { (self.teams, self.groups) = (teams, groups) }
+
+  /// The team of an app.
+  func team(of client: ClientID) -> TeamID? { teams[client] }
+
+  /// The sign-ins that a caller with these apps sees; nil where it does not see the account at all.
+  func signIns(of profile: AccountProfile, for clients: Set<ClientID>) -> [AccountProfile.SignIn]? {
+    let team = profile.account.team
+    let own = clients.filter { teams[$0] == team }
+    guard !own.isEmpty else { return nil }
+    var seen: Set<ClientID> = []
+    for client in own {
+      guard let group = groups.clients(of: team, sharing: client) else { return profile.signIns }
+      seen.formUnion(group)
+    }
+    let signIns = profile.signIns.filter { seen.contains($0.client) }
+    // Whose authorization has ended was there once.
+    let isKnown = !signIns.isEmpty || (profile.ended.map { !$0.isDisjoint(with: seen) } ?? true)
+    return isKnown ? signIns : nil
+  }
+}

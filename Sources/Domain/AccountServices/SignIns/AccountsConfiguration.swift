@@ -1,0 +1,31 @@
+package import AccountStore
+package import Configuration
+
+/// What `siwa-accounts` reads at start.
+package struct AccountsConfiguration: Configurable {
+  /// The teams, their apps and keys.
+  package let teams: TeamsSettings
+  /// Which apps share a person's consent.
+  package let groups: ConsentGroups
+  /// Where Apple's keys are, and how far Apple is trusted.
+  package let apple: AppleSettings
+  /// Where Apple exchanges codes.
+  package let tokens: AppleTokenSettings
+  /// Where sign-ins are kept.
+  package let store: StoreSettings
+  /// Who asks, and where.
+  package let accounts: AccountsSettings
+  /// What is logged and how.
+  package let log: LogSettings
+
+  /// Reads all that the program uses.
+  package init(reading settings: inout Settings) {
+    teams = TeamsSettings(readingWithKeys: &settings)
+    groups = ConsentGroups(reading: &settings)
+    apple = AppleSettings(reading: &settings)
+    tokens = AppleTokenSettings(reading: &settings)
+    store = StoreSettings(reading: &settings)
+    accounts = AccountsSettings(reading: &settings, teams: teams.teams)
+    log = LogSettings(reading: &settings)
+  }
+}

@@ -1,0 +1,228 @@
+import AccountEvents
+import AccountStore
+import AppleID
+import EventLoop
+import HTTPServer
+import JSON
+import Telemetry
+
+/// What applications ask: sign somebody in, say what is known of an account. `schemas/accounts.openapi.yaml` describes it.
+@Loop
+final class AccountsEndpoint {
+  private let callers: Callers
+  private let signIns: SignIns
+  private let store: any AccountStore
+  private let sight: AccountSight
+  private let metrics: AccountsMetrics
+  private let logger: Logger
+
+  /// An endpoint for these callers.
+  init(
+    _ callers: Callers, _ signIns: SignIns, _ store: any AccountStore, _ sight: AccountSight,
+    metrics: AccountsMetrics, logger: Logger
+  ) {
+    (self.callers, self.signIns, self.store, self.sight) = (callers, signIns, store, sight)
+    (self.metrics, self.logger) = (metrics, logger)
+  }
+
+  /// Answers one request.
+  func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let response: HTTPResponse
+    do throws(Problem) { response = try await answer(request) } catch { response = error.response }
+    metrics.count(response.status)
+    return response
+  }
+
+  /// What a path leads to.
+  private enum Place {
+    case signIns
+    case accounts
+    case account(AccountID)
+  }
+
+  private func answer(_ request: HTTPRequest) async throws(Problem) -> HTTPResponse {
+    guard let place = Self.place(of: request.path) else {
+      throw Problem(.notFound, "There are /v1/sign-ins, /v1/accounts and /v1/accounts/ID here.")
+    }
+    guard let caller = callers.caller(showing: request.header("Authorization")) else {
+      throw Problem(.unauthorized, "This wants Authorization: Bearer and the token of a caller.")
+    }
+    if let wait = callers.wait(of: caller) {
+      metrics.limited.increment()
+      let seconds = Int(wait.components.seconds) + 1
+      throw Problem(.tooManyRequests, "The caller has asked too often.", retryAfter: seconds)
+    }
+    switch place {
+    case .signIns:
+      try Self.expect("POST", request.hasMethod("POST"))
+      return try await signIn(request, caller)
+    case .accounts:
+      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+      return try await find(request.query ?? "", caller)
+    case .account(let id):
+      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+      return try await show(id, caller)
+    }
+  }
+
+  private static func place(of path: String) -> Place? {
+    switch path {
+    case "/v1/sign-ins": return .signIns
+    case "/v1/accounts": return .accounts
+    default:
+      guard path.hasPrefix("/v1/accounts/") else { return nil }
+      return AccountID(String(path.dropFirst("/v1/accounts/".count))).map { .account($0) }
+    }
+  }
+
+  private static func expect(_ allowed: String, _ isAllowed: Bool) throws(Problem) {
+    if isAllowed { return }
+    var problem = Problem(.wrongMethod, "This takes \(allowed).")
+    problem.allowed = allowed
+    throw problem
+  }
+
+  // MARK: Sign-ins
+
+  private func signIn(
+    _ request: HTTPRequest, _ caller: AccountsSettings.Caller
+  ) async throws(Problem) -> HTTPResponse {
+    let key = request.header("Idempotency-Key")
+    if let key, !(1...255 ~= key.utf8.count && key.utf8.allSatisfy { 0x20...0x7e ~= $0 }) {
+      throw Problem(.malformed, "Idempotency-Key is 1 to 255 visible ASCII characters.")
+    }
+    switch await request.readBody(upTo: SignInRequest.largestBody) {
+    case .complete: break
+    case .refused(let refusal):
+      throw Problem(refusal.status == 413 ? .tooLarge : .malformed, "The body cannot be read, or is too large.")
+    case .lost: return HTTPResponse(status: 408)
+    }
+    let read: Result<SignInRequest, Problem> = request.withBody { body in
+      do throws(Problem) { return .success(try SignInRequest(reading: body)) } catch { return .failure(error) }
+    }
+    let asked = try read.get()
+    guard caller.clients.contains(asked.client) else {
+      throw Problem(.clientNotAllowed, "clientId is none of the caller's apps.")
+    }
+    let signedIn = try await signIns.signIn(asked, named: key, by: caller.name)
+    return .json(private: signedIn.json)
+  }
+
+  // MARK: Accounts
+
+  private func find(_ query: String, _ caller: AccountsSettings.Caller) async throws(Problem) -> HTTPResponse {
+    var texts: [Substring: String] = [:]
+    for pair in query.split(separator: "&", omittingEmptySubsequences: false) {
+      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, let value = String(percentDecoding: parts[1]),
+        texts.updateValue(value, forKey: parts[0]) == nil
+      else { throw Self.malformedQuery }
+    }
+    guard texts.count == 2, let subject = texts["sub"].flatMap(AppleSubject.init),
+      let client = texts["client_id"].flatMap({ ClientID($0) })
+    else { throw Self.malformedQuery }
+    guard caller.clients.contains(client), let team = sight.team(of: client) else {
+      throw Problem(.clientNotAllowed, "client_id is none of the caller's apps.")
+    }
+    let id = store.id(of: Account(team: team, subject: subject))
+    if case .erased(let since) = try await knowledge(of: id) {
+      throw Problem(.erased, "The account was erased (\(since)), and the person has not signed in since.")
+    }
+    return try await show(id, caller)
+  }
+
+  private static let malformedQuery = Problem(.malformed, "The query is sub=SUB&client_id=CLIENT, percent-encoded.")
+
+  private func show(_ id: AccountID, _ caller: AccountsSettings.Caller) async throws(Problem) -> HTTPResponse {
+    // Whose an erased account was, its id does not say.
+    guard case .known(let profile) = try await knowledge(of: id),
+      let signIns = sight.signIns(of: profile, for: caller.clients)
+    else { throw Problem(.notFound, "There is no such account of the caller's apps.") }
+    return .json(private: profile.json(id, signIns))
+  }
+
+  private func knowledge(of id: AccountID) async throws(Problem) -> AccountKnowledge {
+    do throws(AccountStoreError) {
+      return try await store.knowledge(of: id)
+    } catch {
+      logger.error(
+        "the account store does not answer",
+        ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+      throw .unavailable("The account store does not answer.")
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// An answer that nobody on the way may keep.
+  fileprivate static func json(private value: JSONValue) -> HTTPResponse {
+    var response = json(value.bytes)
+    response.headers.append(("Cache-Control", "no-store"))
+    return response
+  }
+}
+
+extension SignedIn {
+  fileprivate var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("account", ["id": .string(id.description), "isNew": .boolean(isNew)]),
+      .init("sub", .string(token.account.subject.text)), .init("team", .string(token.account.team.text)),
+      .init("clientId", .string(token.client.text)), .init("signedInAt", .string(at.description)),
+    ]
+    if let email = token.email {
+      members.append(
+        .init(
+          "email",
+          [
+            "address": .string(email.address.text), "isVerified": .boolean(email.isVerified),
+            "isPrivate": .boolean(email.isPrivate),
+          ]))
+    }
+    members.append(.init("relay", relay.answer))
+    if let status = token.realUserStatus { members.append(.init("realUserStatus", .string(status.name))) }
+    if let subject = token.transferSubject { members.append(.init("transferSub", .string(subject.text))) }
+    if let organization = token.organization { members.append(.init("organization", .string(organization))) }
+    return .object(members)
+  }
+}
+
+extension VerifiedIdentityToken.RealUserStatus {
+  fileprivate var name: String {
+    switch self {
+    case .unsupported: "unsupported"
+    case .unknown: "unknown"
+    case .likelyReal: "likely-real"
+    }
+  }
+}
+
+extension AccountProfile {
+  fileprivate func json(_ id: AccountID, _ signIns: [SignIn]) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("id", .string(id.description)), .init("sub", .string(account.subject.text)),
+      .init("team", .string(account.team.text)),
+      .init("state", .string(signIns.isEmpty ? "no-authorization" : "authorized")),
+    ]
+    if let signedInAt { members.append(.init("lastSignInAt", .string(signedInAt.description))) }
+    let list = signIns.map { signIn -> JSONValue in
+      ["clientId": .string(signIn.client.text), "signedInAt": .string(signIn.time.description)]
+    }
+    members += [.init("signIns", .array(list)), .init("relay", relay.answer)]
+    return .object(members)
+  }
+}
+
+extension RelayKnowledge {
+  /// As applications are told: whether mail may be sent to the account's address, as siwa-email-relay says it.
+  fileprivate var answer: JSONValue {
+    switch self {
+    case .known(let state):
+      [
+        "status": .string(state.status.rawValue), "maySend": .boolean(state.status == .enabled),
+        "since": .string(state.since.description),
+      ]
+    case .unknown: ["status": "unknown", "maySend": false]
+    case .erased(let since): ["status": "erased", "maySend": false, "since": .string(since.description)]
+    }
+  }
+}

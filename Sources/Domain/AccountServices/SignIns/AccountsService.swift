@@ -1,0 +1,124 @@
+import AccountEvents
+package import AccountStore
+import AppleID
+package import EventLoop
+import HTTPServer
+package import Telemetry
+
+/// `siwa-accounts` as a service: answers applications, keeps Apple's keys at hand, and looks after what was broken off.
+@Loop
+package final class AccountsService {
+  /// How many requests go to Apple at once.
+  private static let concurrency = 64
+  private static let deadlines = HTTPServerDeadlines(
+    handshake: .seconds(10), head: .seconds(10), body: .seconds(10), idle: .seconds(60), request: .seconds(60))
+
+  /// Where applications ask, with the real port.
+  package nonisolated let address: SocketAddress
+  /// Where operators ask, with the real port.
+  package nonisolated let administrationAddress: SocketAddress
+
+  private let server: HTTPServer
+  private let administration: AdministrationServer
+  private let certificate: CertificateWatch
+  private let keys: AppleKeys
+  private let store: any AccountStore
+  private let signIns: SignIns
+  private let exchanges: ExchangeWatch
+  private let size: StoreWatch
+  private let readiness = Readiness([.keys, .store, .service])
+  private let logger: Logger
+  private var isDraining = false
+
+  /// Binds both addresses. Throws what is wrong with them and with the certificate. The store stays the caller's.
+  package init(
+    _ configuration: AccountsConfiguration, store: any AccountStore, registry: MetricsRegistry, logger: Logger
+  ) async throws {
+    (self.store, self.logger) = (store, logger)
+    let keys = AppleKeys(configuration.apple, userAgent: AccountsCommand.program, registry: registry, logger: logger)
+    await keys.restore()
+    self.keys = keys
+    let metrics = AccountsMetrics(registry)
+    let endpoints = AppleTokenEndpoints(
+      configuration.tokens, teams: configuration.teams, concurrency: Self.concurrency,
+      userAgent: AccountsCommand.program, now: { Timestamp.now },
+      takeovers: KeyTakeovers(configuration.teams, registry: registry, logger: logger))
+    let verifier = IdentityTokenVerifier(
+      issuer: configuration.apple.issuer, teams: configuration.teams.teams,
+      clockTolerance: configuration.apple.clockTolerance)
+    let signIns = SignIns(
+      store, endpoints, IdentityTokens(verifier, keys, now: { Timestamp.now }), metrics: metrics, logger: logger,
+      now: { Timestamp.now })
+    self.signIns = signIns
+    exchanges = ExchangeWatch(store, metrics: metrics, logger: logger, now: { Timestamp.now })
+    size = StoreWatch(store, registry: registry, logger: logger)
+    let settings = configuration.accounts
+    let endpoint = AccountsEndpoint(
+      Callers(settings.callers, rate: settings.rate), signIns, store,
+      AccountSight(teams: configuration.teams.teams, groups: configuration.groups), metrics: metrics, logger: logger)
+    server = try HTTPServer(
+      HTTPServerConfiguration(
+        address: settings.listen, tls: settings.tls,
+        limits: HTTPServerLimits(
+          head: 16_384, fields: 64, body: 2 * SignInRequest.largestBody, connections: settings.connections.all,
+          connectionsPerAddress: settings.connections.perAddress),
+        deadlines: Self.deadlines, sharesPort: false)
+    ) { request in await endpoint.respond(to: request) }
+    administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
+    (address, administrationAddress) = (server.address, administration.address)
+    ServerMetrics.add(server, to: registry)
+    certificate = CertificateWatch(server, now: { Timestamp.now }, registry: registry, logger: logger)
+    if server.connectionLimit < settings.connections.all {
+      logger.warning("few descriptors: fewer connections", ["http.connections": .integer(server.connectionLimit)])
+    }
+  }
+
+  /// Serves until `drain` has ended.
+  package func run() async {
+    guard !isDraining else { return }  // told to end before it began
+    readiness[.service] = .ready
+    logger.info(
+      "accounts listens",
+      ["listen.address": .describing(address), "listen.administration": .describing(administrationAddress)])
+    await withDiscardingTaskGroup { group in
+      group.addTask(executorPreference: Loop.executor) { [keys] in await keys.run() }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await readiness.watch(.keys, logger) { keys.current.keyIDs.isEmpty ? .notReady(cause: "no keys yet") : .ready }
+      }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await readiness.watch(.store, logger) { await storeState() }
+      }
+      group.addTask(executorPreference: Loop.executor) { [exchanges] in await exchanges.run() }
+      group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
+      group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
+      group.addTask(executorPreference: Loop.executor) { [certificate] in await certificate.run() }
+      await server.run()
+      group.cancelAll()
+    }
+  }
+
+  /// Takes a certificate that was replaced, without waiting for the next look at it.
+  package func renewCertificate() { certificate.look(insisting: true) }
+
+  /// Ends in good order, within `patience`: takes nothing new, answers what was asked, and has the store keep every token
+  /// that Apple has granted, or Apple take it back.
+  package func drain(within patience: Duration) async {
+    isDraining = true
+    readiness.isFrozen = true
+    readiness[.service] = .notReady(cause: "draining")
+    logger.info("accounts drains", ["http.connections": .integer(server.connectionCount)])
+    await server.drain(within: patience)
+    await signIns.drain()
+    await administration.end()
+    logger.info("accounts ended")
+  }
+
+  private func storeState() async -> Readiness.State {
+    do throws(AccountStoreError) {
+      try await store.check()
+      return .ready
+    } catch {
+      return .notReady(cause: error.description)
+    }
+  }
+}

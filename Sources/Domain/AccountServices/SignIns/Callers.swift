@@ -1,0 +1,52 @@
+import Cryptography
+import EventLoop
+
+/// Who may ask, and how often.
+@Loop
+final class Callers {
+  private let callers: [AccountsSettings.Caller]
+  private var limits: [String: RateLimit]
+
+  /// These callers, each with so many requests a second.
+  init(_ callers: [AccountsSettings.Caller], rate: Int) {
+    self.callers = callers
+    limits = Dictionary(uniqueKeysWithValues: callers.map { ($0.name, RateLimit(rate, at: Loop.now)) })
+  }
+
+  /// Who shows the value of a field `Authorization`; nil for nobody.
+  ///
+  /// Compares the digests of all tokens: neither the time it takes nor a token's length says how much of a guess was right.
+  func caller(showing authorization: String?) -> AccountsSettings.Caller? {
+    guard let authorization, authorization.utf8.count <= 4096, let blank = authorization.firstIndex(of: " "),
+      authorization[..<blank].lowercased() == "bearer"
+    else { return nil }
+    let shown = SHA256.digest(of: Array(authorization[authorization.index(after: blank)...].utf8))
+    var found: AccountsSettings.Caller?
+    for caller in callers {
+      for token in caller.tokens where token.matches(shown) { found = caller }
+    }
+    return found
+  }
+
+  /// Counts a request; how long the caller has to wait first, or nil.
+  func wait(of caller: AccountsSettings.Caller) -> Duration? { limits[caller.name]?.take(at: Loop.now) }
+}
+
+/// A bucket of requests: as many at once as in a second, and as many a second.
+struct RateLimit: Sendable {
+  private let rate: Double
+  private var left: Double
+  private var last: MonotonicTime
+
+  /// A full one.
+  init(_ rate: Int, at now: MonotonicTime) { (self.rate, left, last) = (Double(rate), Double(rate), now) }
+
+  /// Takes a request out of it; how long until there is one, or nil.
+  mutating func take(at now: MonotonicTime) -> Duration? {
+    left = min(rate, left + Double((now - last).wholeNanoseconds) / 1e9 * rate)
+    last = now
+    guard left >= 1 else { return .seconds((1 - left) / rate) }
+    left -= 1
+    return nil
+  }
+}

@@ -1,0 +1,71 @@
+import AccountEvents
+import AccountStore
+import EventLoop
+import Telemetry
+
+/// Looks after exchanges that were broken off: Apple may have granted a token that nobody got.
+///
+/// Nobody can use such a token, and nobody can revoke it by itself. But whatever token of the same person and app is revoked
+/// ends the whole authorization, that one included. So an exchange is over once a token of the person for the app is held.
+/// Where none is within a day, it is said as an error, and counted.
+@Loop
+final class ExchangeWatch {
+  private static let pulse = Duration.seconds(60)
+  /// How long a sign-in may be under way, wherever.
+  private static let grace = Duration.seconds(600)
+  /// How long it may take the person to come again.
+  private static let limit = Duration.seconds(23 * 3600)
+  private static let page = 1000
+
+  private let store: any AccountStore
+  private let metrics: AccountsMetrics
+  private let logger: Logger
+  private let now: @Sendable () -> Timestamp
+
+  /// A watch over a store.
+  init(
+    _ store: any AccountStore, metrics: AccountsMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp
+  ) { (self.store, self.metrics, self.logger, self.now) = (store, metrics, logger, now) }
+
+  /// Looks every minute until the task is cancelled.
+  func run() async {
+    while !Task.isCancelled {
+      do throws(AccountStoreError) { try await look() } catch {
+        logger.warning("broken exchanges could not be looked after", ["store.error": .string(error.code.rawValue)])
+      }
+      do { try await Loop.sleep(for: Self.pulse) } catch { return }
+    }
+  }
+
+  /// Looks once.
+  func look() async throws(AccountStoreError) {
+    for exchange in try await store.unfinishedExchanges(before: now() - Self.grace, limit: Self.page) {
+      let isOld = exchange.begunAt + Self.limit <= now()
+      if try await isCovered(exchange) {
+        logger.info("an exchange that was broken off is covered by a token that is held", metadata(of: exchange))
+      } else if isOld {
+        metrics.unresolved.increment()
+        logger.error(
+          "an exchange was broken off, and nobody knows whether Apple granted a token", metadata(of: exchange))
+      } else {
+        continue
+      }
+      try await store.forget(exchange)
+    }
+  }
+
+  private func isCovered(_ exchange: CodeExchange) async throws(AccountStoreError) -> Bool {
+    guard case .known(let profile) = try await store.knowledge(of: exchange.account) else { return false }
+    return profile.signIns.contains { $0.client == exchange.client }
+  }
+
+  private func metadata(of exchange: CodeExchange) -> LogMetadata {
+    var metadata: LogMetadata = [
+      "client": .describing(exchange.client), "exchange.begun": .describing(exchange.begunAt),
+    ]
+    if let hash = AccountHash(exchange.account.bytes).flatMap({ store.newest(of: $0) }) {
+      metadata.set("account.hash", .describing(hash))
+    }
+    return metadata
+  }
+}

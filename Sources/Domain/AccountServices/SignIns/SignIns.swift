@@ -1,0 +1,365 @@
+import AccountEvents
+import AccountStore
+import AppleID
+import Cryptography
+import EventLoop
+import Telemetry
+
+/// A sign-in that succeeded.
+struct SignedIn {
+  let token: VerifiedIdentityToken
+  let id: AccountID
+  let isNew: Bool
+  /// When Apple signed the exchange's own identity token.
+  let at: Timestamp
+  let relay: RelayKnowledge
+}
+
+/// Signs people in: believes their identity tokens, exchanges their codes, each once, and has the store keep the tokens.
+///
+/// Before Apple is asked, the exchange is noted in the store; with the tokens it is finished, in one transaction. So whoever
+/// repeats a request gets the same answer, or is told to begin again where nobody knows what came of it. A token that the
+/// store does not take is offered to it again, for an hour at most, or until the program ends, and is then revoked.
+@Loop
+final class SignIns {
+  /// How many sign-ins may be on their way at once, those included whose tokens wait for the store.
+  private static let mostUnderWay = 1024
+  /// How long a token may wait for the store.
+  private static let patience = Duration.seconds(3600)
+  /// Later than any sign-in, by whatever clock.
+  private static let future = Duration.seconds(366 * 86_400)
+  private static let pause = (first: Duration.seconds(1), longest: Duration.seconds(30))
+
+  private typealias Outcome = Result<(isNew: Bool, at: Timestamp), Problem>
+
+  /// A request that is not over.
+  private struct UnderWay {
+    let content: SHA256Digest
+    let task: Task<Outcome, Never>
+  }
+
+  private let store: any AccountStore
+  private let endpoints: AppleTokenEndpoints
+  private let tokens: IdentityTokens
+  private let metrics: AccountsMetrics
+  private let logger: Logger
+  private let now: @Sendable () -> Timestamp
+  private var underWay: [SHA256Digest: UnderWay] = [:]
+  /// Tokens that wait for the store or to be revoked, by the request that they were granted for.
+  private var waiting: [SHA256Digest: Task<Void, Never>] = [:]
+  private var naps: [SHA256Digest: Task<Void, Never>] = [:]
+  private var isEnding = false
+
+  /// Signs people in with these.
+  init(
+    _ store: any AccountStore, _ endpoints: AppleTokenEndpoints, _ tokens: IdentityTokens, metrics: AccountsMetrics,
+    logger: Logger, now: @escaping @Sendable () -> Timestamp
+  ) {
+    (self.store, self.endpoints, self.tokens) = (store, endpoints, tokens)
+    (self.metrics, self.logger, self.now) = (metrics, logger, now)
+  }
+
+  /// Signs somebody in, or finds what came of the same request before.
+  func signIn(_ request: SignInRequest, named key: String?, by caller: String) async throws(Problem) -> SignedIn {
+    let token = try await believe(request)
+    let id = store.id(of: token.account)
+    let exchange = request.exchange(of: id, named: key, by: caller, at: now())
+    let outcome = await outcome(of: exchange, request, token)
+    metrics.count(AccountsMetrics.Outcome(outcome))
+    let (isNew, at) = try outcome.get()
+    let relay: RelayKnowledge
+    do throws(AccountStoreError) {
+      relay = try await store.relayStates(of: [token.account]).first ?? .unknown
+    } catch {
+      throw .unavailable("The sign-in is kept; the account store does not answer. Repeat the same request.")
+    }
+    return SignedIn(token: token, id: id, isNew: isNew, at: at, relay: relay)
+  }
+
+  /// Waits until every token is kept, or revoked.
+  func drain() async {
+    isEnding = true
+    for nap in naps.values { nap.cancel() }
+    while let task = underWay.first?.value.task { _ = await task.value }
+    for nap in naps.values { nap.cancel() }
+    while let task = waiting.first?.value { await task.value }
+  }
+
+  // MARK: Steps
+
+  private func believe(_ request: SignInRequest) async throws(Problem) -> VerifiedIdentityToken {
+    switch await tokens.judge(
+      request.identityToken, of: ExpectedSignIn(to: request.client, nonce: request.nonce, code: request.code))
+    {
+    case .verified(let token): return token
+    case .refused(let refusal):
+      metrics.count(.tokenRefused)
+      throw Problem(.identityTokenRefused, refusal.description, reason: refusal.rawValue)
+    case .undecided:
+      metrics.count(.unavailable)
+      throw .unavailable("Apple's keys cannot be had. Repeat the same request.")
+    }
+  }
+
+  /// Joins the same request where it is under way, or makes it.
+  private func outcome(
+    of exchange: CodeExchange, _ request: SignInRequest, _ token: VerifiedIdentityToken
+  ) async -> Outcome {
+    if let same = underWay[exchange.request] {
+      guard same.content == exchange.content else { return .failure(.otherContent) }
+      return await same.task.value
+    }
+    if waiting[exchange.request] != nil { return .failure(.notKept) }
+    guard !isEnding, underWay.count + waiting.count < Self.mostUnderWay else {
+      return .failure(.unavailable("Too much is under way. Repeat the same request."))
+    }
+    // It goes on where the application hangs up: Apple may have granted tokens by then.
+    let task = Task(executorPreference: Loop.executor) { await self.makeOnce(exchange, request, token) }
+    underWay[exchange.request] = UnderWay(content: exchange.content, task: task)
+    return await task.value
+  }
+
+  private func makeOnce(
+    _ exchange: CodeExchange, _ request: SignInRequest, _ token: VerifiedIdentityToken
+  ) async -> Outcome {
+    let outcome = await make(exchange, request, token)
+    underWay[exchange.request] = nil
+    return outcome
+  }
+
+  private func make(
+    _ exchange: CodeExchange, _ request: SignInRequest, _ token: VerifiedIdentityToken
+  ) async -> Outcome {
+    do throws(AccountStoreError) {
+      switch try await store.begin(exchange) {
+      case .begun: break
+      case .finished(.new, let time): return .success((true, time))
+      case .finished(.known, let time): return .success((false, time))
+      case .finished(.over, _): return .failure(.over)
+      case .finished(.refused, _): return .failure(.codeRefused)
+      case .unfinished: return .failure(.brokenOff)
+      case .otherContent: return .failure(.otherContent)
+      case .codeUsed: return .failure(.beginAgain("Another request has used the authorization code."))
+      }
+    } catch {
+      note("a sign-in could not be noted", error)
+      return .failure(.unavailable("The account store does not answer. Repeat the same request."))
+    }
+    let grant: Grant
+    do throws(AppleTokenError) {
+      grant = try await endpoints.exchange(request.code, redirectURI: request.redirectURI, by: request.client)
+    } catch {
+      return await failed(exchange, error)
+    }
+    guard case .granted(let granted) = grant, let refresh = granted.refreshToken,
+      let own = granted.identityToken
+    else {
+      await end(exchange) { store throws(AccountStoreError) in try await store.refuse(exchange) }
+      return .failure(.codeRefused)
+    }
+    return await keep(refresh, of: exchange, token, by: await judge(own, beside: granted.accessToken, request))
+  }
+
+  /// Judges the identity token of the exchange. Apple need not repeat the nonce of the sign-in there.
+  private func judge(
+    _ token: UnverifiedIdentityToken, beside access: AccessToken, _ request: SignInRequest
+  ) async -> IdentityTokens.Judgement {
+    let judgement = await tokens.judge(
+      token, of: ExpectedSignIn(to: request.client, nonce: request.nonce, accessToken: access))
+    guard case .refused(.missingNonce) = judgement else { return judgement }
+    return await tokens.judge(token, of: ExpectedSignIn(to: request.client, nonce: nil, accessToken: access))
+  }
+
+  private func keep(
+    _ refresh: RefreshToken, of exchange: CodeExchange, _ token: VerifiedIdentityToken,
+    by judgement: IdentityTokens.Judgement
+  ) async -> Outcome {
+    guard case .verified(let own) = judgement, own.account == token.account,
+      let value = SecretToken(refresh.text)
+    else {
+      // Whose it is, nobody here knows, or knows that it is somebody else's: it is kept for nobody.
+      logger.error(
+        "an exchange gave tokens of somebody else, or of nobody known: they are revoked",
+        ["account.hash": .describing(store.hash(of: token.account)), "client": .describing(exchange.client)])
+      hold(exchange) { await self.revokeAtLast(refresh, of: exchange, endingAs: .refused) }
+      return .failure(.codeOfSomebodyElse)
+    }
+    let signIn = Kept(
+      account: own.account, at: own.issuedAt, refresh: refresh,
+      token: NewToken(kind: .refresh, client: exchange.client, value: value))
+    do throws(AccountStoreError) {
+      return await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
+    } catch {
+      note("a sign-in could not be kept, and is offered to the store again", error)
+      hold(exchange) { await self.offer(signIn, of: exchange) }
+      return .failure(.notKept)
+    }
+  }
+
+  /// A sign-in that the store is to keep.
+  private struct Kept {
+    let account: Account
+    let at: Timestamp
+    let refresh: RefreshToken
+    let token: NewToken
+  }
+
+  private func record(_ signIn: Kept, of exchange: CodeExchange) async throws(AccountStoreError) -> RecordedSignIn {
+    try await store.recordSignIn(signIn.account, at: signIn.at, tokens: [signIn.token], of: exchange.request)
+  }
+
+  /// What follows from what the store has recorded.
+  private func settle(_ signIn: Kept, of exchange: CodeExchange, as recorded: RecordedSignIn) async -> Outcome {
+    guard !recorded.over.isEmpty else { return .success((recorded.isNew, signIn.at)) }
+    hold(exchange) { await self.revokeUnlessCovered(signIn, of: exchange) }
+    return .failure(.over)
+  }
+
+  /// What follows where Apple did not answer with tokens.
+  private func failed(_ exchange: CodeExchange, _ error: AppleTokenError) async -> Outcome {
+    logger.warning(
+      "a code could not be exchanged",
+      [
+        "client": .describing(exchange.client), "apple.error": .string(error.code.rawValue),
+        "apple.detail": .string(error.detail),
+      ])
+    // Apple may have granted tokens that nobody gets: it stays noted as it is.
+    if error.isUncertain { return .failure(.brokenOff) }
+    if error.remedy == .none {
+      await end(exchange) { store throws(AccountStoreError) in try await store.refuse(exchange) }
+      return .failure(.codeRefused)
+    }
+    await end(exchange) { store throws(AccountStoreError) in try await store.forget(exchange) }
+    let wait = error.retryAfter.map { Int($0.components.seconds) } ?? 5
+    return .failure(.unavailable("Apple cannot be asked now. Repeat the same request.", retryAfter: wait))
+  }
+
+  private func end(
+    _ exchange: CodeExchange, _ body: @Loop (any AccountStore) async throws(AccountStoreError) -> Void
+  ) async {
+    do throws(AccountStoreError) { try await body(store) } catch {
+      // It stays noted as one of which nobody knows what came: who repeats it has to begin again.
+      note("what came of an exchange could not be noted", error)
+    }
+  }
+
+  // MARK: Tokens that nobody else knows
+
+  private func hold(_ exchange: CodeExchange, _ work: @escaping @Loop () async -> Void) {
+    waiting[exchange.request] = Task(executorPreference: Loop.executor) { await self.carry(exchange, through: work) }
+    metrics.waiting.set(Double(waiting.count))
+  }
+
+  private func carry(_ exchange: CodeExchange, through work: @Loop () async -> Void) async {
+    await work()
+    waiting[exchange.request] = nil
+    metrics.waiting.set(Double(waiting.count))
+  }
+
+  /// Offers a sign-in to the store until it takes it; or else has Apple take it back.
+  private func offer(_ signIn: Kept, of exchange: CodeExchange) async {
+    let end = MonotonicTime.now + Self.patience
+    var pause = Self.pause.first
+    repeat {
+      await nap(for: pause, of: exchange)
+      pause = min(pause * 2, Self.pause.longest)
+      do throws(AccountStoreError) {
+        _ = await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
+        return
+      } catch {
+        note("a sign-in could not be kept", error)
+      }
+    } while !isEnding && MonotonicTime.now < end
+    await revokeAtLast(signIn.refresh, of: exchange, endingAs: .unknown)
+  }
+
+  /// Revokes a token of an authorization that was over before it became known; not where a token of a younger sign-in is
+  /// held, whose authorization Apple would end with it, and which ends this one in time.
+  private func revokeUnlessCovered(_ signIn: Kept, of exchange: CodeExchange) async {
+    do throws(AccountStoreError) {
+      let question = TokenQuestion(of: signIn.account, issuedUpTo: now() + Self.future, clients: [exchange.client])
+      if try await store.holdsTokens([question]).first == true { return }
+    } catch {
+      note("nobody knows whether a younger sign-in is in force", error)
+    }
+    await revokeAtLast(signIn.refresh, of: exchange, endingAs: .settled)
+  }
+
+  /// What is left to note once a token was revoked.
+  private enum Ending {
+    /// It stands in the store.
+    case settled
+    /// The code is not to be used again.
+    case refused
+    /// Nothing can be noted.
+    case unknown
+  }
+
+  /// Has Apple take back a token: until it has, or the program ends, and then once more.
+  private func revokeAtLast(_ refresh: RefreshToken, of exchange: CodeExchange, endingAs ending: Ending) async {
+    var pause = Self.pause.first
+    while true {
+      let isLast = isEnding
+      do throws(AppleTokenError) {
+        try await endpoints.revoke(refresh, of: exchange.client)
+        logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
+        if ending == .refused {
+          await end(exchange) { store throws(AccountStoreError) in try await store.refuse(exchange) }
+        }
+        return
+      } catch {
+        logger.error(
+          isLast ? "a token that nobody knows was not revoked" : "a token that is not kept could not be revoked yet",
+          ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
+        if isLast { return }
+      }
+      await nap(for: pause, of: exchange)
+      pause = min(pause * 2, Self.pause.longest)
+    }
+  }
+
+  /// Sleeps, unless the program ends.
+  private func nap(for duration: Duration, of exchange: CodeExchange) async {
+    if isEnding { return }
+    let nap = Task(executorPreference: Loop.executor) { await Self.sleep(for: duration) }
+    naps[exchange.request] = nap
+    await nap.value
+    naps[exchange.request] = nil
+  }
+
+  private static func sleep(for duration: Duration) async {
+    do { try await Loop.sleep(for: duration) } catch { return }  // the program ends
+  }
+
+  private func note(_ message: StaticString, _ error: AccountStoreError) {
+    logger.error(message, ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+  }
+}
+
+extension AccountsMetrics.Outcome {
+  fileprivate init(_ outcome: Result<(isNew: Bool, at: Timestamp), Problem>) {
+    switch outcome {
+    case .success((let isNew, _)): self = isNew ? .new : .known
+    case .failure(let problem):
+      switch problem.kind {
+      case .codeRefused, .idempotencyKeyReused: self = .codeRefused
+      case .beginAgain: self = .beginAgain
+      default: self = .unavailable
+      }
+    }
+  }
+}
+
+extension Problem {
+  fileprivate static let otherContent = Problem(
+    .idempotencyKeyReused, "The Idempotency-Key was sent with another request. A new request wants a new one.")
+  fileprivate static let codeRefused = Problem(
+    .codeRefused,
+    "The authorization code was used, is older than five minutes, or belongs to another app or redirect URI.")
+  fileprivate static let codeOfSomebodyElse = Problem(
+    .codeRefused, "Nobody knows that the authorization code is of the person whom the identity token names.")
+  fileprivate static let brokenOff = beginAgain("Nobody knows what came of the authorization code.")
+  fileprivate static let over = beginAgain("The authorization was over before its tokens became known.")
+  fileprivate static let notKept = unavailable(
+    "Apple took the code, and the account store does not answer yet. Repeat the same request.")
+}

@@ -1,0 +1,168 @@
+import AccountEvents
+import Cryptography
+import PostgreSQL
+
+extension PostgreSQLAccountStore {
+  /// Adds a sign-in with its tokens; of an exchange, once.
+  func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+  ) async throws(AccountStoreError) -> RecordedSignIn {
+    try await keyed.write(to: CollectionOfOne(account)) { connection, keys in
+      let hash = keys.hash(of: account)
+      var reading = Batch.locked
+      reading.lock([hash], keys)
+      let first = reading.count
+      reading.append(
+        """
+        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
+        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
+          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
+        """, hash.bytes)
+      reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+      if let request {
+        reading.append("SELECT outcome FROM siwa.code_exchange WHERE request = $1 FOR UPDATE", request.bytes)
+      }
+      var (facts, ended) = (AccountFacts(), EndedAuthorizations())
+      var outcome: CodeExchange.Outcome?
+      try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
+        switch execution {
+        case first: facts = try AccountFacts(reading: row, from: 0)
+        case first + 1: ended.endedAt[try row.value(0)] = try row.time(1)
+        case first + 2: outcome = CodeExchange.Outcome(rawValue: try row.value(0))
+        default: break
+        }
+      }
+      if let outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+      var changed = ChangedAccount(hash, facts)
+      let over = try changed.signIn(account, at: time, tokens, ended, keys)
+      let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
+      var writing = Batch()
+      try PostgreSQLWrites.write([changed], keys, in: &writing)
+      if let request { writing.end(request, recorded.outcome, at: time) }
+      if writing.count > 0 { _ = try await connection.run(writing) }
+      return recorded
+    }
+  }
+
+  /// Notes an exchange.
+  func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing {
+    var batch = Batch()
+    batch.append(
+      "DELETE FROM siwa.code_exchange WHERE begun_at < $1 AND outcome <> 'begun'",
+      (exchange.begunAt - CodeExchange.memory).milliseconds)
+    batch.append(
+      """
+      INSERT INTO siwa.code_exchange (request, content, code, account, client, begun_at, outcome, signed_in_at)
+      VALUES ($1, $2, $3, $4, $5, $6, 'begun', 0) ON CONFLICT DO NOTHING
+      """, exchange.request.bytes, exchange.content.bytes, exchange.code.bytes, exchange.account.bytes,
+      exchange.client.text, exchange.begunAt.milliseconds)
+    // A later statement: it sees the row that was in the way.
+    batch.append(
+      """
+      SELECT request, content, outcome, signed_in_at FROM siwa.code_exchange WHERE request = $1 OR code = $2
+      ORDER BY request = $1 DESC LIMIT 1
+      """, exchange.request.bytes, exchange.code.bytes)
+    let writing = batch
+    let (isNew, row) = try await database.write { connection in
+      var found: (request: [UInt8], content: [UInt8], outcome: String, at: Timestamp)?
+      let counts = try await connection.run(writing) { execution, row throws(PostgreSQLError) in
+        guard execution == 2 else { return }
+        found = (
+          request: try row.value(0), content: try row.value(1), outcome: try row.value(2), at: try row.time(3)
+        )
+      }
+      return (counts[1] == 1, found)
+    }
+    if isNew { return .begun }
+    guard let row else { throw AccountStoreError(.unavailable, "an exchange was forgotten meanwhile") }
+    return try exchange.standing(request: row.request, content: row.content, outcome: row.outcome, at: row.at)
+  }
+
+  /// Notes that Apple did not take the code.
+  func refuse(_ exchange: CodeExchange) async throws(AccountStoreError) {
+    var batch = Batch()
+    batch.end(exchange.request, .refused, at: exchange.begunAt)
+    let writing = batch
+    _ = try await database.write { connection in try await connection.run(writing) }
+  }
+
+  /// Forgets an exchange.
+  func forget(_ exchange: CodeExchange) async throws(AccountStoreError) {
+    var batch = Batch()
+    batch.append(
+      "DELETE FROM siwa.code_exchange WHERE request = $1 AND outcome = 'begun'", exchange.request.bytes)
+    let writing = batch
+    _ = try await database.write { connection in try await connection.run(writing) }
+  }
+
+  /// What nothing came of.
+  func unfinishedExchanges(
+    before time: Timestamp, limit: Int
+  ) async throws(AccountStoreError) -> [CodeExchange] {
+    var batch = Batch()
+    batch.append(
+      """
+      SELECT request, content, code, account, client, begun_at FROM siwa.code_exchange
+      WHERE begun_at < $1 AND outcome = 'begun' ORDER BY begun_at LIMIT $2
+      """, time.milliseconds, Int64(limit))
+    let reading = batch
+    return try await database.read { connection in
+      var found: [CodeExchange] = []
+      try await connection.run(reading) { _, row throws(PostgreSQLError) in
+        guard let request = SHA256Digest(bytes: try row.value(0)), let content = SHA256Digest(bytes: try row.value(1)),
+          let code = SHA256Digest(bytes: try row.value(2)), let account = AccountID(bytes: try row.value(3)),
+          let client = ClientID(try row.value(4))
+        else { throw .unexpectedValue("an exchange") }
+        found.append(
+          CodeExchange(
+            request: request, content: content, code: code, account: account, client: client, begunAt: try row.time(5)))
+      }
+      return found
+    }
+  }
+
+  /// What is known of an account.
+  func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
+    try await keyed.read(of: id) { connection, keys in
+      let hash = keys.hashing.newest(of: id)
+      var batch = Batch.byKey
+      batch.append(
+        """
+        SELECT relay.status, relay.since, relay.is_private, relay.address,
+          data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
+          team, subject
+        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.relay USING (hash) LEFT JOIN siwa.account USING (hash)
+          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
+        """, hash.bytes)
+      batch.append(
+        "SELECT client, max(issued_at) FROM siwa.token WHERE hash = $1 AND kind = 'refresh' GROUP BY client",
+        hash.bytes)
+      batch.append("SELECT client FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+      var facts = ProfileFacts()
+      try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
+        switch execution {
+        case 1:
+          facts.relay = RelayFacts(
+            relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
+          guard let key = facts.relay.account.key else { return }
+          facts.row = SealedAccount(hash: hash, team: try row.value(10), subject: try row.value(11), key: key)
+        case 2:
+          guard let client = ClientID(try row.value(0)) else { throw .unexpectedValue("a token's client") }
+          facts.signIns[client] = try row.time(1)
+        case 3: facts.ended.insert(try row.value(0))
+        default: break
+        }
+      }
+      return try facts.knowledge(of: hash, with: keys)
+    }
+  }
+}
+
+extension Batch {
+  /// Adds an execution that notes what came of an exchange.
+  fileprivate mutating func end(_ request: SHA256Digest, _ outcome: CodeExchange.Outcome, at time: Timestamp) {
+    append(
+      "UPDATE siwa.code_exchange SET outcome = $2, signed_in_at = $3 WHERE request = $1", request.bytes,
+      outcome.rawValue, time.milliseconds)
+  }
+}

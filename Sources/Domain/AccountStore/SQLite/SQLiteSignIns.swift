@@ -1,0 +1,207 @@
+package import AccountEvents
+package import Cryptography
+import SQLite
+
+/// The rows of code exchanges, and what applications ask for.
+final class SQLiteSignIns {
+  private let insertion: Statement
+  private let cleaning: Statement
+  private let reading: Statement
+  private let outcomeReading: Statement
+  private let ending: Statement
+  private let removal: Statement
+  private let unfinished: Statement
+  private let account: Statement
+  private let tokens: Statement
+  private let ended: Statement
+  private let database: Database
+
+  init(_ database: Database) throws(SQLiteError) {
+    self.database = database
+    insertion = try database.prepare(
+      """
+      INSERT INTO code_exchange (request, content, code, account, client, begun_at, outcome, signed_in_at)
+      VALUES (?, ?, ?, ?, ?, ?, 'begun', 0) ON CONFLICT DO NOTHING
+      """)
+    cleaning = try database.prepare("DELETE FROM code_exchange WHERE begun_at < ? AND outcome <> 'begun'")
+    reading = try database.prepare(
+      """
+      SELECT request, content, outcome, signed_in_at FROM code_exchange WHERE request = ?1 OR code = ?2
+      ORDER BY request = ?1 DESC LIMIT 1
+      """)
+    outcomeReading = try database.prepare("SELECT outcome FROM code_exchange WHERE request = ?")
+    ending = try database.prepare("UPDATE code_exchange SET outcome = ?2, signed_in_at = ?3 WHERE request = ?1")
+    removal = try database.prepare("DELETE FROM code_exchange WHERE request = ? AND outcome = 'begun'")
+    unfinished = try database.prepare(
+      """
+      SELECT request, content, code, account, client, begun_at FROM code_exchange
+      WHERE begun_at < ? AND outcome = 'begun' ORDER BY begun_at LIMIT ?
+      """)
+    account = try database.prepare(
+      """
+      SELECT mail.status, mail.since, mail.is_private, mail.address,
+        data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at, team, subject
+      FROM (SELECT 1) LEFT JOIN mail ON mail.hash = ?1 LEFT JOIN account ON account.hash = ?1
+        LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
+      """)
+    tokens = try database.prepare(
+      "SELECT client, max(issued_at) FROM token WHERE hash = ? AND kind = 'refresh' GROUP BY client")
+    ended = try database.prepare("SELECT client FROM ended_authorization WHERE hash = ?")
+  }
+
+  /// Notes an exchange, or finds how it stands. Nothing came of it yet where `outcome` is nil.
+  func begin(
+    _ exchange: CodeExchange
+  ) throws(SQLiteError) -> (request: [UInt8], content: [UInt8], outcome: String, at: Timestamp)? {
+    try cleaning.run((exchange.begunAt - CodeExchange.memory).milliseconds)
+    try insertion.run(
+      exchange.request.bytes, exchange.content.bytes, exchange.code.bytes, exchange.account.bytes,
+      exchange.client.text, exchange.begunAt.milliseconds)
+    if database.changes > 0 { return nil }
+    return try reading.first(exchange.request.bytes, exchange.code.bytes) { row throws(SQLiteError) in
+      (
+        request: try row.value(0), content: try row.value(1), outcome: try row.value(2), at: try row.time(3)
+      )
+    }
+  }
+
+  /// What came of an exchange; nil where nothing did yet.
+  func outcome(of request: SHA256Digest) throws(SQLiteError) -> CodeExchange.Outcome? {
+    let text: String? = try outcomeReading.first(request.bytes) { row throws(SQLiteError) in try row.value(0) }
+    return text.flatMap(CodeExchange.Outcome.init)
+  }
+
+  /// Notes what came of it.
+  func end(_ request: SHA256Digest, _ outcome: CodeExchange.Outcome, at time: Timestamp) throws(SQLiteError) {
+    try ending.run(request.bytes, outcome.rawValue, time.milliseconds)
+  }
+
+  /// Forgets an exchange of which nothing came.
+  func forget(_ request: SHA256Digest) throws(SQLiteError) { try removal.run(request.bytes) }
+
+  /// The exchanges of which nothing came, oldest first.
+  func unfinished(before time: Timestamp, limit: Int) throws(SQLiteError) -> [CodeExchange] {
+    var found: [CodeExchange] = []
+    try unfinished.forEach(time.milliseconds, Int64(limit)) { row throws(SQLiteError) in
+      guard let request = SHA256Digest(bytes: try row.value(0)), let content = SHA256Digest(bytes: try row.value(1)),
+        let code = SHA256Digest(bytes: try row.value(2)), let account = AccountID(bytes: try row.value(3)),
+        let client = ClientID(try row.value(4))
+      else { throw .malformed("an exchange") }
+      found.append(
+        CodeExchange(
+          request: request, content: content, code: code, account: account, client: client, begunAt: try row.time(5)))
+    }
+    return found
+  }
+
+  /// What there is under a hash.
+  func facts(of hash: AccountHash) throws(SQLiteError) -> ProfileFacts {
+    var facts = ProfileFacts()
+    try account.forEach(hash.bytes) { row throws(SQLiteError) in
+      facts.relay = RelayFacts(relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
+      guard let key = facts.relay.account.key else { return }
+      facts.row = SealedAccount(hash: hash, team: try row.value(10), subject: try row.value(11), key: key)
+    }
+    try tokens.forEach(hash.bytes) { row throws(SQLiteError) in
+      guard let client = ClientID(try row.value(0)) else { throw .malformed("a token's client") }
+      facts.signIns[client] = try row.time(1)
+    }
+    try ended.forEach(hash.bytes) { row throws(SQLiteError) in facts.ended.insert(try row.value(0)) }
+    return facts
+  }
+}
+
+extension SQLiteStoreFile {
+  /// Adds a sign-in, and returns what became of it; of an exchange, once.
+  func recordSignIn(
+    _ account: Account, at time: Timestamp, _ tokens: [NewToken], of request: SHA256Digest?
+  ) throws(AccountStoreError) -> RecordedSignIn {
+    try write { () throws(AccountStoreError) in
+      if let request {
+        let outcome = try AccountStoreError.translating { () throws(SQLiteError) in try signIns.outcome(of: request) }
+        if let outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+      }
+      try move(CollectionOfOne(account))
+      let hash = keys.hash(of: account)
+      let (facts, ended) = try AccountStoreError.translating { () throws(SQLiteError) in
+        (try accounts.facts(of: hash), try accounts.endedAuthorizations(of: hash))
+      }
+      var changed = ChangedAccount(hash, facts)
+      let over = try changed.signIn(account, at: time, tokens, ended, keys)
+      try write([changed])
+      let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
+      guard let request else { return recorded }
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try signIns.end(request, recorded.outcome, at: time)
+      }
+      return recorded
+    }
+  }
+
+  /// What an application asks for.
+  func knowledge(of id: AccountID) throws(AccountStoreError) -> AccountKnowledge {
+    func read() throws(AccountStoreError) -> AccountKnowledge {
+      let hash = keys.hashing.newest(of: id)
+      return try AccountStoreError.translating { () throws(SQLiteError) in try signIns.facts(of: hash) }
+        .knowledge(of: hash, with: keys)
+    }
+    let found = try snapshot { () throws(AccountStoreError) -> AccountKnowledge? in
+      keys.state.isMoving ? nil : try read()
+    }
+    if let found { return found }
+    return try write { () throws(AccountStoreError) in
+      if keys.state.isMoving { _ = try move(CollectionOfOne(keys.hashing.move(of: id))) }
+      return try read()
+    }
+  }
+}
+
+extension SQLiteAccountStore {
+  /// Adds a sign-in with its tokens.
+  package func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+  ) async throws(AccountStoreError) -> RecordedSignIn {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.recordSignIn(account, at: time, tokens, of: request)
+    }
+  }
+
+  /// Notes an exchange.
+  package func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing {
+    try await writer.run { file throws(AccountStoreError) in
+      let row = try file.writeRows { () throws(SQLiteError) in try file.signIns.begin(exchange) }
+      guard let row else { return .begun }
+      return try exchange.standing(request: row.request, content: row.content, outcome: row.outcome, at: row.at)
+    }
+  }
+
+  /// Notes that Apple did not take the code.
+  package func refuse(_ exchange: CodeExchange) async throws(AccountStoreError) {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.writeRows { () throws(SQLiteError) in
+        try file.signIns.end(exchange.request, .refused, at: exchange.begunAt)
+      }
+    }
+  }
+
+  /// Forgets an exchange.
+  package func forget(_ exchange: CodeExchange) async throws(AccountStoreError) {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.writeRows { () throws(SQLiteError) in try file.signIns.forget(exchange.request) }
+    }
+  }
+
+  /// What nothing came of.
+  package func unfinishedExchanges(
+    before time: Timestamp, limit: Int
+  ) async throws(AccountStoreError) -> [CodeExchange] {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.signIns.unfinished(before: time, limit: limit) }
+    }
+  }
+
+  /// What is known of an account.
+  package func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
+    try await writer.run { file throws(AccountStoreError) in try file.knowledge(of: id) }
+  }
+}

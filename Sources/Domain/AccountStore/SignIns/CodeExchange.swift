@@ -1,0 +1,97 @@
+package import AccountEvents
+package import Cryptography
+
+/// The exchange of a sign-in's authorization code, as the store notes it before Apple is asked: whatever is killed when, a code
+/// is sent to Apple once. Nothing of it is secret or names a person.
+package struct CodeExchange: Sendable, Hashable {
+  /// Tells the request from all others: whoever repeats it names the same.
+  package let request: SHA256Digest
+  /// The digest of all that was asked for: under one name only the same may be asked for again.
+  package let content: SHA256Digest
+  /// The digest of the code.
+  package let code: SHA256Digest
+  /// Whose sign-in it is.
+  package let account: AccountID
+  /// The app that the person signed in to.
+  package let client: ClientID
+  /// When it was noted.
+  package let begunAt: Timestamp
+
+  /// An exchange from its parts.
+  package init(
+    request: SHA256Digest, content: SHA256Digest, code: SHA256Digest, account: AccountID, client: ClientID,
+    begunAt: Timestamp
+  ) {
+    (self.request, self.content, self.code) = (request, content, code)
+    (self.account, self.client, self.begunAt) = (account, client, begunAt)
+  }
+
+  /// How long the outcome of an exchange is kept: longer than its code could be of use.
+  static let memory = Duration.seconds(3600)
+
+  /// What came of one.
+  package enum Outcome: String, Sendable, Hashable, CaseIterable {
+    /// The tokens are kept, of an account that had not signed in before, or not since it was erased.
+    case new
+    /// The tokens are kept, of an account that had.
+    case known
+    /// The authorization was over before its tokens became known: none is kept.
+    case over
+    /// Apple did not take the code.
+    case refused
+  }
+
+  /// How an exchange stands that somebody asks for.
+  package enum Standing: Sendable, Hashable {
+    /// It was not known, and is noted now: Apple is to be asked.
+    case begun
+    /// It was noted before, and nothing came of it yet: Apple may have been asked.
+    case unfinished
+    /// It was made before.
+    case finished(Outcome, at: Timestamp)
+    /// Something else was asked for under the same name.
+    case otherContent
+    /// Another request has used the code.
+    case codeUsed
+  }
+
+  /// Its state in a row while nothing has come of it.
+  static let begun = "begun"
+
+  /// How it stands by the row that is kept of it, or of its code.
+  func standing(
+    request: [UInt8], content: [UInt8], outcome: String, at time: Timestamp
+  ) throws(AccountStoreError) -> Standing {
+    guard request == self.request.bytes else { return .codeUsed }
+    guard content == self.content.bytes else { return .otherContent }
+    if outcome == Self.begun { return .unfinished }
+    guard let outcome = Outcome(rawValue: outcome) else {
+      throw AccountStoreError(.damaged, "the outcome of an exchange: not of the form in which it was written")
+    }
+    return .finished(outcome, at: time)
+  }
+}
+
+/// What became of a sign-in that was recorded.
+package struct RecordedSignIn: Sendable, Hashable {
+  /// Whether the account had not signed in before, or not since it was erased.
+  package let isNew: Bool
+  /// The tokens that are not kept.
+  package let over: [NewToken]
+
+  /// What became of it.
+  package init(isNew: Bool, over: [NewToken]) { (self.isNew, self.over) = (isNew, over) }
+
+  /// The same as the outcome of an exchange.
+  var outcome: CodeExchange.Outcome { !over.isEmpty ? .over : isNew ? .new : .known }
+
+  /// What was recorded of these tokens before; nil where Apple's refusal was.
+  init?(_ outcome: CodeExchange.Outcome, of tokens: [NewToken]) {
+    switch outcome {
+    case .new: self.init(isNew: true, over: [])
+    case .known: self.init(isNew: false, over: [])
+    case .over: self.init(isNew: false, over: tokens)
+    case .refused: return nil
+    }
+  }
+}

@@ -1,0 +1,7 @@
+import AccountServices
+
+/// See `siwa-accounts --help`.
+@main
+struct SiwaAccounts {
+  static func main() { AccountsCommand.main() }
+}

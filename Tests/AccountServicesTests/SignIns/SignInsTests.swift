@@ -1,0 +1,302 @@
+import AccountEvents
+import AccountStore
+import AppleID
+import AppleSimulator
+import ConsumerSupport
+import Cryptography
+import EventLoop
+import HTTPClient
+import JSON
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import AccountServices
+
+/// What becomes of tokens where the store fails once Apple has granted them, and of exchanges that were broken off.
+@Loop @Suite(.timeLimit(.minutes(5))) struct SignInsTests {
+  private let ada = Person(named: "Ada")
+
+  @Test func aTokenThatTheStoreDidNotTakeIsTakenWhenTheProgramEnds() async throws {
+    try await Rig.run { rig in
+      rig.store.before = Rig.failing(.recordSignIn)
+      let request = try await rig.request(ada)
+      rig.expect(.unavailable, try await rig.signIn(request))
+      // The code is used up: whoever repeats the request waits for the store, too.
+      rig.expect(.unavailable, try await rig.signIn(request))
+      #expect(rig.registry.text.contains("siwa_accounts_tokens_waiting 1"))
+      rig.store.before = { _ in }
+      await rig.signIns.drain()
+      #expect(try await rig.tokens(of: ada) == 1 && rig.apple.revocationsAsked == rig.own)
+      #expect(try await rig.another().signIn(request).get().isNew)
+    }
+  }
+
+  @Test func aTokenThatTheStoreNeverTakesIsRevokedWhenTheProgramEnds() async throws {
+    try await Rig.run { rig in
+      rig.store.before = Rig.failing(.recordSignIn)
+      let request = try await rig.request(ada)
+      rig.expect(.unavailable, try await rig.signIn(request))
+      #expect(rig.apple.isAuthorized(ada, for: Rig.app))
+      await rig.signIns.drain()
+      #expect(!rig.apple.isAuthorized(ada, for: Rig.app))
+      rig.store.before = { _ in }
+      rig.expect(.beginAgain, try await rig.another().signIn(request))
+      #expect(try await rig.tokens(of: ada) == 0)
+    }
+  }
+
+  /// The commit has happened, and its answer was lost.
+  @Test func aSignInThatIsKeptThoughNobodyKnowsIsNotKeptTwice() async throws {
+    try await Rig.run { rig in
+      rig.store.after = Rig.failing(.recordSignIn, .uncertain)
+      let request = try await rig.request(ada)
+      rig.expect(.unavailable, try await rig.signIn(request))
+      rig.store.after = { _ in }
+      await rig.signIns.drain()
+      #expect(try await rig.tokens(of: ada) == 1 && rig.apple.isAuthorized(ada, for: Rig.app))
+      #expect(try await rig.another().signIn(request).get().isNew)
+    }
+  }
+
+  @Test func withoutAStoreAppleIsNotAsked() async throws {
+    try await Rig.run { rig in
+      let request = try await rig.request(ada)
+      let asked = rig.apple.tokensAsked
+      rig.store.before = Rig.failing(.begin)
+      rig.expect(.unavailable, try await rig.signIn(request))
+      #expect(rig.apple.tokensAsked == asked)
+      rig.store.before = { _ in }
+      #expect(try await rig.signIn(request).get().isNew)
+    }
+  }
+
+  @Test(arguments: [TokensAnswer.unavailable, .lost, .cutOff, .failedLate])
+  func anAnswerThatNobodyUnderstandsHasThePersonBeginAgain(_ answer: TokensAnswer) async throws {
+    try await Rig.run { rig in
+      let request = try await rig.request(ada)
+      rig.apple.tokensAnswer = answer
+      rig.expect(.beginAgain, try await rig.signIn(request))
+      rig.apple.tokensAnswer = .tokens
+      let asked = rig.apple.tokensAsked
+      rig.expect(.beginAgain, try await rig.signIn(request))
+      #expect(rig.apple.tokensAsked == asked)
+
+      // Looked after for a day, unless a token comes that ends the same authorization.
+      let exchanges = ExchangeWatch(
+        rig.store, metrics: rig.metrics, logger: rig.logger, now: { .now + .seconds(22 * 3600) })
+      try await exchanges.look()
+      #expect(try await rig.unfinished() == 1)
+      #expect(try await rig.signIn(try await rig.request(ada)).get().isNew)
+      try await exchanges.look()
+      #expect(try await rig.unfinished() == 0)
+      #expect(rig.registry.text.contains("siwa_accounts_exchanges_unresolved_total 0"))
+    }
+  }
+
+  @Test func anExchangeThatIsNeverCoveredIsSaidWithinADay() async throws {
+    try await Rig.run { rig in
+      rig.apple.tokensAnswer = .lost
+      let request = try await rig.request(ada, asking: .tokens)
+      rig.expect(.beginAgain, try await rig.signIn(request))
+      let exchanges = ExchangeWatch(
+        rig.store, metrics: rig.metrics, logger: rig.logger, now: { .now + .seconds(23 * 3600 + 1) })
+      try await exchanges.look()
+      #expect(try await rig.unfinished() == 0)
+      #expect(rig.registry.text.contains("siwa_accounts_exchanges_unresolved_total 1"))
+    }
+  }
+
+  @Test func whereAppleCannotBeAskedTheSameRequestMayComeAgain() async throws {
+    try await Rig.run { rig in
+      let request = try await rig.request(ada)
+      rig.apple.tokensAnswer = .throttled
+      guard case .failure(let problem) = try await rig.signIn(request) else { return #expect(Bool(false)) }
+      #expect(problem.kind == .unavailable && problem.retryAfter == 30)
+      rig.apple.tokensAnswer = .tokens
+      #expect(try await rig.signIn(request).get().isNew)
+    }
+  }
+
+  @Test func theSameRequestAtTheSameTimeIsOne() async throws {
+    try await Rig.run { rig in
+      let request = try await rig.request(ada)
+      let asked = rig.apple.tokensAsked
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 1...8 {
+          group.addTask(executorPreference: Loop.executor) {
+            let isNew = try await rig.signIn(request).get().isNew
+            #expect(isNew)
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(rig.apple.tokensAsked == asked + 1)
+      #expect(try await rig.tokens(of: ada) == 1)
+    }
+  }
+
+  // MARK: Who asks, how often, and what they see
+
+  @Test func aBucketIsFullAfterASecond() {
+    let start = MonotonicTime(nanoseconds: 1_000_000_000)
+    var limit = RateLimit(2, at: start)
+    #expect(limit.take(at: start) == nil && limit.take(at: start) == nil)
+    #expect(limit.take(at: start) == .milliseconds(500))
+    #expect(limit.take(at: start + .milliseconds(250)) == .milliseconds(250))
+    #expect(limit.take(at: start + .milliseconds(500)) == nil)
+    let later = start + .seconds(60)
+    #expect(limit.take(at: later) == nil && limit.take(at: later) == nil && limit.take(at: later) != nil)
+  }
+
+  @Test func twoTokensAreGoodAtOnceAndNoOther() throws {
+    func digest(_ text: String) -> SHA256Digest { SHA256.digest(of: Array(text.utf8)) }
+    let shop = AccountsSettings.Caller(name: "shop", clients: [], tokens: [digest("old"), digest("new")])
+    let callers = Callers([shop, .init(name: "other", clients: [], tokens: [digest("else")])], rate: 1)
+    #expect(callers.caller(showing: "Bearer old") == shop && callers.caller(showing: "bearer new") == shop)
+    #expect(callers.caller(showing: "Bearer else")?.name == "other")
+    for wrong in [nil, "", "Bearer", "Bearer ", "old", "Basic old", "Bearer older", "Bearer  old"] {
+      #expect(callers.caller(showing: wrong) == nil, "\(wrong ?? "nothing")")
+    }
+  }
+}
+
+/// Sign-ins against a simulated Apple and a store that fails where a test wants it.
+@Loop
+private final class Rig {
+  nonisolated static let (team, app) = ("A1B2C3D4E5", "com.example.app")
+  private nonisolated static let ring: KeyRing = {
+    do { return try KeyRing(generating: 1) } catch { fatalError("\(error)") }
+  }()
+
+  let apple: SimulatedApple
+  let store: WatchedStore
+  let registry = MetricsRegistry()
+  let metrics: AccountsMetrics
+  let logger: Logger
+  private(set) var signIns: SignIns
+  /// How many revocations the rig has asked for itself.
+  private(set) var own = 0
+  private let endpoints: AppleTokenEndpoints
+  private let tokens: IdentityTokens
+  private let client: ClientID
+
+  static func run(_ body: @Loop (Rig) async throws -> Void) async throws {
+    let apple = SimulatedApple(
+      ring: ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { .now })
+    let server = try SimulatedAppleServer(apple, port: 0, tls: nil)
+    let files = TemporaryDirectory()
+    let key = try #require(MasterKey(try SecureRandom.bytes(32)))
+    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    let store = WatchedStore(try await SQLiteAccountStore.open(files.path + "/store.sqlite", key))
+    let logger = Logger(level: .error, format: .text)
+    let keys = AppleKeys(
+      AppleSettings(
+        issuer: AppleNotification.appleIssuer, keysURL: try #require(HTTPClientURL(server.keysURL)),
+        keysFile: files.path + "/keys.json", keysRefresh: .seconds(3600), keysPause: .seconds(1),
+        deadline: .seconds(60), clockTolerance: .seconds(60), trustedCA: nil, proxy: .none),
+      userAgent: "tests", registry: MetricsRegistry(), logger: logger)
+    let rig = try Rig(apple, server, store, keys, logger)
+    try await withThrowingTaskGroup { group in
+      group.addTask(executorPreference: Loop.executor) { await server.run() }
+      group.addTask(executorPreference: Loop.executor) { await keys.run() }
+      defer { group.cancelAll() }
+      try await until { !keys.current.keyIDs.isEmpty }
+      try await body(rig)
+      await rig.signIns.drain()
+    }
+    await store.close()
+  }
+
+  private init(
+    _ apple: SimulatedApple, _ server: SimulatedAppleServer, _ store: WatchedStore, _ keys: AppleKeys, _ logger: Logger
+  ) throws {
+    (self.apple, self.store, self.logger) = (apple, store, logger)
+    client = try #require(ClientID(Self.app))
+    let team = try #require(TeamID(Self.team))
+    let key = try apple.enroll(team: Self.team, clients: [Self.app])
+    endpoints = AppleTokenEndpoints(
+      token: try #require(HTTPClientURL(server.tokenURL)),
+      revocation: try #require(HTTPClientURL(server.revocationURL)),
+      client: HTTPClient(
+        HTTPClientConfiguration(
+          userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 8,
+          maximumRequests: 64)),
+      secrets: ClientSecrets(
+        keys: [
+          client: TeamKey(
+            team: team, id: try #require(KeyID(key.id)), privateKey: try P256PrivateKey(pem: key.privateKeyPEM))
+        ], audience: AppleNotification.appleIssuer, lifetime: .seconds(3600), now: { .now }),
+      deadline: .seconds(60))
+    tokens = IdentityTokens(
+      IdentityTokenVerifier(
+        issuer: AppleNotification.appleIssuer, teams: [client: team], clockTolerance: .seconds(60)), keys, now: { .now }
+    )
+    metrics = AccountsMetrics(registry)
+    signIns = SignIns(store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now })
+  }
+
+  /// As another process would, after this one.
+  func another() -> Rig {
+    signIns = SignIns(store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now })
+    return self
+  }
+
+  /// What Apple gives to who signs in, with an identity token of another sign-in of theirs.
+  func request(_ person: Person, asking answer: TokensAnswer? = nil) async throws -> SignInRequest {
+    let before = apple.tokensAnswer
+    if let answer { apple.tokensAnswer = answer }
+    let grant = try await endpoints.exchange(
+      try #require(AuthorizationCode(try apple.signIn(person, to: Self.app))), redirectURI: nil, by: client)
+    apple.tokensAnswer = before
+    guard case .granted(let granted) = grant else { throw CancellationError() }
+    // Unless the person has one of another sign-in.
+    if try await tokens(of: person) == 0 {
+      try await endpoints.revoke(granted.accessToken, of: client)
+      own += 1
+    }
+    let body: JSONValue = [
+      "identityToken": .string(try #require(granted.identityToken).text),
+      "authorizationCode": .string(try apple.signIn(person, to: Self.app)), "clientId": .string(Self.app),
+    ]
+    return try unsafe SignInRequest(reading: body.bytes.span.bytes)
+  }
+
+  func signIn(_ request: SignInRequest) async throws -> Result<SignedIn, Problem> {
+    do throws(Problem) {
+      return .success(try await signIns.signIn(request, named: nil, by: "shop"))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  func expect(
+    _ kind: Problem.Kind, _ result: Result<SignedIn, Problem>, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    guard case .failure(let problem) = result else {
+      Issue.record("it succeeded", sourceLocation: sourceLocation)
+      return
+    }
+    #expect(problem.kind == kind, "\(problem)", sourceLocation: sourceLocation)
+  }
+
+  func tokens(of person: Person) async throws -> Int {
+    try await store.tokens(
+      of: Account(team: try #require(TeamID(Self.team)), subject: try #require(AppleSubject(person.subject)))
+    ).count
+  }
+
+  func unfinished() async throws -> Int {
+    try await store.unfinishedExchanges(before: .now + .seconds(86_400), limit: 10).count
+  }
+
+  static func failing(
+    _ call: WatchedStore.Call, _ code: AccountStoreError.Code = .unavailable
+  ) -> WatchedStore.Watch {
+    { made throws(AccountStoreError) in if made == call { throw AccountStoreError(code, "as the test wants") } }
+  }
+}
+
+extension MetricsRegistry {
+  fileprivate var text: String { String(decoding: render(), as: UTF8.self) }
+}

@@ -1,0 +1,174 @@
+import AppleSimulator
+import EventLoop
+import Foundation
+import TestSupport
+import Testing
+
+/// The built `siwa-accounts` against a simulated Apple.
+@Loop @Suite(.timeLimit(.minutes(10))) struct AccountsProgramTests {
+  private let ada = Person(named: "Ada")
+
+  @Test func signsInOnceAndAnswersTheSameAgain() async throws {
+    try await AccountsStage.run { stage in
+      let token = try await stage.identityToken(of: ada)
+      try await stage.accounts { running in
+        let asked = stage.apple.tokensAsked
+        let body = try stage.request(ada, token: token)
+        let first = try await stage.signIn(running, body, key: "one")
+        #expect(first.status == 200, "\(first.text)")
+        let account = try #require(try first.text.object["account"] as? [String: Any])
+        let id = try #require(account["id"] as? String)
+        #expect(account["isNew"] as? Bool == true)
+        #expect(try first.text.object["sub"] as? String == ada.subject)
+        let email = try #require(try first.text.object["email"] as? [String: Any])
+        #expect(email["address"] as? String == ada.address && email["isPrivate"] as? Bool == true)
+
+        // The answer may have been lost on its way.
+        #expect(try await stage.signIn(running, body, key: "one").text == first.text)
+        #expect(stage.apple.tokensAsked == asked + 1)
+        #expect(try await stage.stored(ada).count == 1)
+        #expect(stage.apple.isAuthorized(ada, for: AccountsStage.app))
+
+        // A key is one request's, and a code, too.
+        let next = try stage.request(ada, token: token)
+        let reused = try await stage.signIn(running, next, key: "one")
+        #expect(reused.status == 422 && reused.text.contains("idempotency-key-reused"), "\(reused.text)")
+        let used = try await stage.signIn(running, body, key: "two")
+        #expect(used.status == 409 && used.text.contains("begin-again"), "\(used.text)")
+        #expect(stage.apple.tokensAsked == asked + 1)
+        let known = try await stage.signIn(running, next)
+        #expect(known.status == 200 && known.text.contains(#""isNew":false"#), "\(known.text)")
+        #expect(known.text.contains(id))
+
+        let (path, shop) = ("/v1/accounts/{id}", stage.tokens.shop)
+        let shown = try await stage.ask(running, "GET", path, target: "/v1/accounts/\(id)", as: shop)
+        #expect(shown.status == 200 && shown.text.contains(#""state":"authorized""#), "\(shown.text)")
+        #expect(shown.text.contains(#""clientId":"com.example.app""#))
+        let query = "?sub=\(ada.subject)&client_id=\(AccountsStage.web)"
+        let found = try await stage.ask(running, "GET", "/v1/accounts", target: "/v1/accounts\(query)", as: shop)
+        #expect(found.text == shown.text)
+        #expect(try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="new"}"#) == 2)
+        #expect(try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="known"}"#) == 1)
+
+        // Another team's application sees nobody of this one.
+        let other = stage.tokens.other
+        #expect(try await stage.ask(running, "GET", path, target: "/v1/accounts/\(id)", as: other).status == 404)
+        let foreign = try await stage.ask(running, "GET", "/v1/accounts", target: "/v1/accounts\(query)", as: other)
+        #expect(foreign.status == 403 && foreign.text.contains("client-not-allowed"))
+        let theirs = "/v1/accounts?sub=\(ada.subject)&client_id=\(AccountsStage.otherApp)"
+        #expect(try await stage.ask(running, "GET", "/v1/accounts", target: theirs, as: other).status == 404)
+        #expect(try await stage.signIn(running, next, as: other).status == 403)
+
+        for (status, wrong) in try await wrongRequests(stage, running, token) {
+          #expect(wrong.status == status, "\(wrong)")
+        }
+        #expect(!running.program.errors.contains(ada.subject) && !running.program.errors.contains(ada.address))
+        running.program.signal(SIGTERM)
+        #expect(try await running.program.untilEnd() == .exit(0))
+      }
+      let input = try JSONEncoder().encode(stage.answers)
+      let check = try await Python.run(
+        "Tests/AccountServicesTests/Python/check_openapi.py", ["accounts"], input: [UInt8](input))
+      #expect(check.end == .exit(0), "\(check.errors)")
+    }
+  }
+
+  /// What is refused, with the status that it gets.
+  private func wrongRequests(
+    _ stage: AccountsStage, _ running: RunningAccounts, _ token: String
+  ) async throws -> [(Int, (status: Int, text: String, headers: [String: String]))] {
+    let (path, shop) = ("/v1/sign-ins", stage.tokens.shop)
+    let bob = Person(named: "Bob")
+    let body = try stage.request(ada, token: token)
+    return [
+      (401, try await stage.ask(running, "POST", path, as: nil, body)),
+      (401, try await stage.ask(running, "POST", path, as: String(shop.dropLast()), body)),
+      (405, try await stage.ask(running, "GET", path, isDocumented: false, as: shop)),
+      (400, try await stage.signIn(running, "{}")),
+      (400, try await stage.signIn(running, body.replacingOccurrences(of: "clientId", with: "client"))),
+      (400, try await stage.signIn(running, body, key: String(repeating: "k", count: 256))),
+      (413, try await stage.signIn(running, body + String(repeating: " ", count: 70_000))),
+      (
+        422,
+        try await stage.signIn(
+          running, body.replacingOccurrences(of: "identityToken\":\"ey", with: "identityToken\":\"e"))
+      ),
+      (422, try await stage.signIn(running, body.dropLast() + #","nonce":"raw"}"#)),
+      (422, try await stage.signIn(running, try stage.request(ada, token: token, code: "never-given"))),
+      // The code of somebody else: what it opens is revoked.
+      (422, try await stage.signIn(running, try stage.request(bob, token: token))),
+      (400, try await stage.ask(running, "GET", "/v1/accounts", target: "/v1/accounts?sub=a", as: shop)),
+      (
+        404,
+        try await stage.ask(
+          running, "GET", "/v1/accounts/{id}", target: "/v1/accounts/" + String(repeating: "A", count: 43), as: shop)
+      ),
+    ]
+  }
+
+  @Test func thePersonOfAnotherCodeIsNotLeftWithATokenThatNobodyKnows() async throws {
+    try await AccountsStage.run { stage in
+      let token = try await stage.identityToken(of: ada)
+      let bob = Person(named: "Bob")
+      try await stage.accounts { running in
+        #expect(try await stage.signIn(running, try stage.request(bob, token: token)).status == 422)
+        try await until { stage.apple.revocationsAsked == 2 && !stage.apple.isAuthorized(bob, for: AccountsStage.app) }
+        #expect(try await stage.stored(bob).isEmpty)
+        #expect(try await stage.stored(ada).isEmpty)
+      }
+    }
+  }
+
+  @Test func killedBetweenApplesAnswerAndTheCommitItHasThePersonBeginAgain() async throws {
+    try await AccountsStage.run { stage in
+      let token = try await stage.identityToken(of: ada)
+      let body = try stage.request(ada, token: token)
+      let asked = stage.apple.tokensAsked
+      // Apple has granted the tokens, and its answer is on its way.
+      stage.apple.tokensDelay = .seconds(3600)
+      try await stage.accounts { running in
+        try await withThrowingTaskGroup { group in
+          group.addTask(executorPreference: Loop.executor) {
+            do { _ = try await stage.signIn(running, body, key: "one") } catch { return }  // nobody answers any more
+            Issue.record("it was answered")
+          }
+          try await until { stage.apple.isAuthorized(ada, for: AccountsStage.app) }
+          await running.program.kill()
+          try await group.waitForAll()
+        }
+      }
+      #expect(stage.apple.tokensAsked == asked + 1)
+      stage.apple.tokensDelay = .zero
+      try await stage.accounts { running in
+        for key in ["one", "two"] {
+          let again = try await stage.signIn(running, body, key: key)
+          #expect(again.status == 409 && again.text.contains("begin-again"), "\(again.text)")
+        }
+        // Neither is the code sent twice.
+        #expect(stage.apple.tokensAsked == asked + 1)
+        #expect(try await stage.stored(ada).isEmpty)
+        let anew = try await stage.signIn(running, try stage.request(ada, token: token), key: "three")
+        #expect(anew.status == 200 && anew.text.contains(#""isNew":true"#), "\(anew.text)")
+        #expect(try await stage.stored(ada).count == 1)
+      }
+    }
+  }
+
+  @Test func aCallerThatAsksTooOftenIsToldWhenToComeBack() async throws {
+    try await AccountsStage.run { stage in
+      try await stage.accounts(["SIWA_ACCOUNTS_LIMITS_REQUESTS": "1"]) { running in
+        let path = "/v1/accounts?sub=a&client_id=\(AccountsStage.app)"
+        var last = try await stage.ask(running, "GET", "/v1/accounts", target: path, as: stage.tokens.shop)
+        try await until {
+          last = try await stage.ask(running, "GET", "/v1/accounts", target: path, as: stage.tokens.shop)
+          return last.status == 429
+        }
+        #expect(last.headers["Retry-After"] == "1")
+        let other = try await stage.ask(
+          running, "GET", "/v1/accounts", target: "/v1/accounts?sub=a&client_id=\(AccountsStage.otherApp)",
+          as: stage.tokens.other)
+        #expect(other.status == 404, "each caller has a limit of its own")
+      }
+    }
+  }
+}
