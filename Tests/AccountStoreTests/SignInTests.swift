@@ -30,12 +30,14 @@ import Testing
       #expect(try await store.begin(exchange("b", "another", by: store)) == .begun)
       try await store.forget(first)
       #expect(try await store.begin(first) == .begun)
-      try await store.refuse(first)
+      try await store.end(first, as: .refused)
       #expect(try await store.begin(first) == .finished(.refused, at: Sample.time(100)))
-      // What came to an end is not forgotten, but an hour later by itself.
+      // What came to an end is not forgotten, but two days later by itself: later than its identity token is believed.
       try await store.forget(first)
       #expect(try await store.begin(first) == .finished(.refused, at: Sample.time(100)))
-      #expect(try await store.begin(exchange("c", "third", at: 100 + 3601, by: store)) == .begun)
+      #expect(try await store.begin(exchange("c", "late", at: 100 + 25 * 3600, by: store)) == .begun)
+      #expect(try await store.begin(first) == .finished(.refused, at: Sample.time(100)))
+      #expect(try await store.begin(exchange("d", "third", at: 100 + 48 * 3600 + 1, by: store)) == .begun)
       #expect(try await store.begin(first) == .begun)
     }
   }
@@ -90,10 +92,10 @@ import Testing
       for exchange in [first, second, third] { _ = try await store.begin(exchange) }
       #expect(try await store.unfinishedExchanges(before: Sample.time(30), limit: 10) == [second, first])
       #expect(try await store.unfinishedExchanges(before: Sample.time(30), limit: 1) == [second])
-      try await store.refuse(second)
+      try await store.end(second, as: .refused)
       #expect(try await store.unfinishedExchanges(before: Sample.time(31), limit: 10) == [first, third])
       // Not even time makes one forgotten of which nobody knows what came.
-      _ = try await store.begin(exchange("d", "4", at: 100_000, by: store))
+      _ = try await store.begin(exchange("d", "4", at: 1_000_000, by: store))
       #expect(try await store.unfinishedExchanges(before: Sample.time(31), limit: 10) == [first, third])
     }
   }

@@ -11,7 +11,7 @@ package final class WatchedStore: AccountStore {
     case ownRevocations, check, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
-    case begin, refuse, forget, unfinishedExchanges, knowledge
+    case begin, end, forget, unfinishedExchanges, knowledge
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -82,8 +82,8 @@ package final class WatchedStore: AccountStore {
     try await watch(.begin) { () throws(AccountStoreError) in try await store.begin(exchange) }
   }
 
-  package func refuse(_ exchange: CodeExchange) async throws(AccountStoreError) {
-    try await watch(.refuse) { () throws(AccountStoreError) in try await store.refuse(exchange) }
+  package func end(_ exchange: CodeExchange, as ending: CodeExchange.Ending) async throws(AccountStoreError) {
+    try await watch(.end) { () throws(AccountStoreError) in try await store.end(exchange, as: ending) }
   }
 
   package func forget(_ exchange: CodeExchange) async throws(AccountStoreError) {

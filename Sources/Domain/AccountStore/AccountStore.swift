@@ -54,8 +54,8 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Notes that a code is about to be sent to Apple, or finds how that stands. Who is told `.begun` is the only one ever.
   func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing
 
-  /// Notes that Apple did not take the code of an exchange.
-  func refuse(_ exchange: CodeExchange) async throws(AccountStoreError)
+  /// Notes that nothing comes of an exchange: Apple did not take its code, or nobody will know what came of it.
+  func end(_ exchange: CodeExchange, as ending: CodeExchange.Ending) async throws(AccountStoreError)
 
   /// Forgets an exchange of which nothing came: as if it had never been begun.
   func forget(_ exchange: CodeExchange) async throws(AccountStoreError)

@@ -88,6 +88,19 @@ import Testing
       headers: [], timestamp: nil)
   }
 
+  /// A record that became no event once its obligation was logged: a later entry of the log does not excuse it.
+  @Test(arguments: [true, false]) func nothingMakesTheRecordOfAnObligationUnreadable(isGapFirst: Bool) throws {
+    var comparison = try comparison(knowing: 0..<1)
+    let event = try event("a")
+    let gap = AuditEntry.gap(
+      AuditEntry.Gap(
+        .unreadable, topic: Topic.accountEvents.name, partition: 0, from: 12, to: 13, at: AuditSamples.loggedAt))
+    let obligation = entry(event, try jws(event, by: 0), 12)
+    let entries = isGapFirst ? [gap, obligation] : [obligation, gap]
+    for index in entries.indices { comparison.take(entries[index], at: UInt64(index)) }
+    #expect(comparison.compare(junk(at: 12))?.kind == .unreadable)
+  }
+
   /// The log has seen it, and could make nothing of it: that is what its entry says.
   @Test func aRecordThatIsNoEventIsNoMisfitWhereTheLogSaysSo() throws {
     var comparison = try comparison(knowing: 0..<1)

@@ -91,6 +91,9 @@ import Testing
       try await exchanges.look()
       #expect(try await rig.unfinished() == 0)
       #expect(rig.registry.text.contains("siwa_accounts_exchanges_unresolved_total 0"))
+      // Its code is sent never again.
+      rig.expect(.beginAgain, try await rig.signIn(request))
+      #expect(rig.apple.tokensAsked == asked + 1)
     }
   }
 

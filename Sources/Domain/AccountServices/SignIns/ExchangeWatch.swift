@@ -50,7 +50,8 @@ final class ExchangeWatch {
       } else {
         continue
       }
-      try await store.forget(exchange)
+      // Its code is not sent again: who repeats the request is told to begin again.
+      try await store.end(exchange, as: .lost)
     }
   }
 

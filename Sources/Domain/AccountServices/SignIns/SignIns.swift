@@ -154,7 +154,7 @@ final class SignIns {
     guard case .granted(let granted) = grant, let refresh = granted.refreshToken,
       let own = granted.identityToken
     else {
-      await end(exchange) { store throws(AccountStoreError) in try await store.refuse(exchange) }
+      await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
       return .failure(.codeRefused)
     }
     return await keep(refresh, of: exchange, token, by: await judge(own, beside: granted.accessToken, request))
@@ -226,7 +226,7 @@ final class SignIns {
     // Apple may have granted tokens that nobody gets: it stays noted as it is.
     if error.isUncertain { return .failure(.brokenOff) }
     if error.remedy == .none {
-      await end(exchange) { store throws(AccountStoreError) in try await store.refuse(exchange) }
+      await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
       return .failure(.codeRefused)
     }
     await end(exchange) { store throws(AccountStoreError) in try await store.forget(exchange) }
@@ -304,7 +304,7 @@ final class SignIns {
         try await endpoints.revoke(refresh, of: exchange.client)
         logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
         if ending == .refused {
-          await end(exchange) { store throws(AccountStoreError) in try await store.refuse(exchange) }
+          await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
         }
         return
       } catch {

@@ -78,10 +78,10 @@ extension PostgreSQLAccountStore {
     return try exchange.standing(request: row.request, content: row.content, outcome: row.outcome, at: row.at)
   }
 
-  /// Notes that Apple did not take the code.
-  func refuse(_ exchange: CodeExchange) async throws(AccountStoreError) {
+  /// Notes that nothing comes of an exchange.
+  func end(_ exchange: CodeExchange, as ending: CodeExchange.Ending) async throws(AccountStoreError) {
     var batch = Batch()
-    batch.end(exchange.request, .refused, at: exchange.begunAt)
+    batch.end(exchange.request, ending.outcome, at: exchange.begunAt)
     let writing = batch
     _ = try await database.write { connection in try await connection.run(writing) }
   }

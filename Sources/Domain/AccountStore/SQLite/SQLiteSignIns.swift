@@ -175,11 +175,13 @@ extension SQLiteAccountStore {
     }
   }
 
-  /// Notes that Apple did not take the code.
-  package func refuse(_ exchange: CodeExchange) async throws(AccountStoreError) {
+  /// Notes that nothing comes of an exchange.
+  package func end(
+    _ exchange: CodeExchange, as ending: CodeExchange.Ending
+  ) async throws(AccountStoreError) {
     try await writer.run { file throws(AccountStoreError) in
       try file.writeRows { () throws(SQLiteError) in
-        try file.signIns.end(exchange.request, .refused, at: exchange.begunAt)
+        try file.signIns.end(exchange.request, ending.outcome, at: exchange.begunAt)
       }
     }
   }

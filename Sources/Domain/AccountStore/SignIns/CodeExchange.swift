@@ -26,8 +26,9 @@ package struct CodeExchange: Sendable, Hashable {
     (self.account, self.client, self.begunAt) = (account, client, begunAt)
   }
 
-  /// How long the outcome of an exchange is kept: longer than its code could be of use.
-  static let memory = Duration.seconds(3600)
+  /// How long the outcome of an exchange is kept: longer than the identity token of its request is believed, which holds
+  /// for a day at Apple.
+  static let memory = Duration.seconds(48 * 3600)
 
   /// What came of one.
   package enum Outcome: String, Sendable, Hashable, CaseIterable {
@@ -35,10 +36,21 @@ package struct CodeExchange: Sendable, Hashable {
     case new
     /// The tokens are kept, of an account that had.
     case known
-    /// The authorization was over before its tokens became known: none is kept.
+    /// The authorization was over before its tokens became known, or they never did: none is kept.
     case over
     /// Apple did not take the code.
     case refused
+  }
+
+  /// How an exchange ends of which nothing comes.
+  package enum Ending: Sendable, Hashable {
+    /// Apple did not take the code.
+    case refused
+    /// It was broken off, and whatever Apple granted is over, or known to nobody.
+    case lost
+
+    /// What is noted of it.
+    var outcome: Outcome { self == .refused ? .refused : .over }
   }
 
   /// How an exchange stands that somebody asks for.

@@ -6,7 +6,7 @@ package import Kafka
 /// Compares what the log says of events with their records, as far as Kafka still has them, and verifies Apple's signatures
 /// once more: by the keys on `Topic.signingKeys`, over all of Apple's key rotations.
 ///
-/// The log's obligations are taken in first, then the records. What is kept is some seventy bytes for each obligation whose
+/// The log's obligations are taken in first, then the records. What is kept is some hundred bytes for each obligation whose
 /// record may still be there.
 package struct RecordComparison: Sendable {
   /// What does not fit.
@@ -21,7 +21,7 @@ package struct RecordComparison: Sendable {
       case signatureDoesNotHold = "signature-does-not-hold"
       /// The log says that Apple signed it, and its key is not on `Topic.signingKeys`.
       case keyIsMissing = "key-is-missing"
-      /// The record is no event, and the log does not say so.
+      /// The record is no event, and the log does not say so, or says that one was there.
       case unreadable
     }
 
@@ -77,6 +77,8 @@ package struct RecordComparison: Sendable {
   package private(set) var unreadable = 0
   /// The records that are no events, as the log says.
   private var notedUnreadable: Set<Place> = []
+  /// Where the log has obligations: what is there is an event, whatever else the log says.
+  private var obliged: Set<Place> = []
 
   /// Nothing yet. `held` is which offsets of `Topic.accountEvents` there are; `issuer` is who must have issued
   /// notifications.
@@ -91,6 +93,7 @@ package struct RecordComparison: Sendable {
       let (partition, offset) = (obligation.source.origin.partition, obligation.source.origin.offset)
       ends[partition] = max(ends[partition] ?? 0, offset + 1)
       guard held[partition]?.contains(offset) == true else { return }
+      obliged.insert(Place(partition: partition, offset: offset))
       let key = Key(obligation.team, obligation.audience, obligation.id)
       logged[key] = Logged(
         index: index, partition: partition, offset: offset,
@@ -116,8 +119,10 @@ package struct RecordComparison: Sendable {
     compared += 1
     let event: AccountEvent
     do throws(EventDecodingError) { event = try AccountEvent(decoding: record.value ?? []) } catch {
-      let isNoted = notedUnreadable.contains(Place(partition: origin.partition, offset: origin.offset))
-      guard isNoted else { return Finding(kind: .unreadable, record: origin, entry: nil) }
+      let place = Place(partition: origin.partition, offset: origin.offset)
+      guard notedUnreadable.contains(place), !obliged.contains(place) else {
+        return Finding(kind: .unreadable, record: origin, entry: nil)
+      }
       unreadable += 1
       return nil
     }
