@@ -97,7 +97,12 @@ public final class RunningProgram {
     errorPipe = try ProgramOutput(errors.reading)
   }
 
-  isolated deinit { endInput() }
+  isolated deinit {
+    endInput()
+    // One that ends when nobody holds this any more must not stay a zombie: while there is any, the thread of Swift
+    // Testing that waits for the ends of exit tests takes a processor for itself.
+    if end == nil { Task.detached { [identifier] in _ = await Self.status(of: identifier) } }
+  }
 
   /// Waits for a line on the standard error that holds all of `words`, and returns it without its newline.
   public func line(with words: String...) async throws -> String {
@@ -145,17 +150,23 @@ public final class RunningProgram {
 
   private func reap() async -> End {
     if let end { return end }
+    let status = await Self.status(of: identifier)
+    // As the macros of wait(2) take it apart.
+    let end: End = status & 0x7f == 0 ? .exit(status >> 8 & 0xff) : .signal(status & 0x7f)
+    self.end = end
+    return end
+  }
+
+  /// Waits for the end of a process, and returns what wait(2) says of it.
+  private nonisolated static func status(of identifier: pid_t) async -> CInt {
     let thread = BlockingThread(named: "wait-for-end")
-    let status = await thread.run { [identifier] in
+    let status = await thread.run {
       var status: CInt = 0
       while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
       return status
     }
     thread.close()
-    // As the macros of wait(2) take it apart.
-    let end: End = status & 0x7f == 0 ? .exit(status >> 8 & 0xff) : .signal(status & 0x7f)
-    self.end = end
-    return end
+    return status
   }
 
   private func line(of pipe: ProgramOutput, _ words: [String]) async throws -> String {

@@ -35,14 +35,13 @@ import TransparencyLog
     }
   }
 
-  /// At any moment from its start on, and in every other life not before readers were shown some more checkpoints.
+  /// At any moment, from its start on.
   @Test func atAnyMoment() async throws {
     var random = SeededRandom()
     try await AuditLogLives.run(in: files) { lives in
-      for round in SeededRandom.rounds(25) {
+      for _ in SeededRandom.rounds(25) {
         let moment = MonotonicTime.now + .milliseconds(Int.random(in: 20...1200, using: &random))
-        let enough = round.isMultiple(of: 2) ? lives.checkpoints + Int.random(in: 3...5, using: &random) : 0
-        let end = try await lives.live { _ in moment <= .now && lives.checkpoints >= enough }
+        let end = try await lives.live { _ in moment <= .now }
         #expect(end == .signal(SIGKILL), "seed \(random.seed)")
       }
       try await lives.finish("seed \(random.seed)")
@@ -56,8 +55,6 @@ import TransparencyLog
 private final class AuditLogLives {
   /// Where the log is.
   let directory: String
-  /// How many checkpoints readers were shown.
-  var checkpoints: Int { reader.seen.count }
   private let stage: ConsumerStage
   private let traffic: AuditTraffic
   private let reader: CheckpointReader
@@ -108,6 +105,12 @@ private final class AuditLogLives {
 
   /// A last life, which is not cut short: then everything is in the log once, and the log continues all that it ever was.
   func finish(_ comment: Comment) async throws {
+    // On a busy machine most lives end before much is published: too few checkpoints prove nothing.
+    while reader.seen.count <= 25 {
+      let enough = reader.seen.count + 4
+      let end = try await live { _ in reader.seen.count >= enough }
+      #expect(end == .signal(SIGKILL), comment)
+    }
     try await traffic.stop()
     let log = try await stage.startAuditLog()
     reader.follow(log)
@@ -115,7 +118,6 @@ private final class AuditLogLives {
     #expect(try await log.end() == .exit(0), comment)
     for note in witness.asked { try reader.see(note.bytes) }
     #expect(witness.contradictions == 0, comment)
-    #expect(reader.seen.count > 25, "too few checkpoints were seen to prove anything: \(reader.seen.count)")
     try await traffic.expectAll(seenBy: reader, comment)
     let complete = try await stage.siwa("audit", "completeness")
     #expect(
