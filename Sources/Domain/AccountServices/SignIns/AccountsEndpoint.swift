@@ -88,11 +88,12 @@ final class AccountsEndpoint {
     _ request: HTTPRequest, _ caller: AccountsSettings.Caller
   ) async throws(Problem) -> HTTPResponse {
     let key = request.header("Idempotency-Key")
-    if let key, !(1...255 ~= key.utf8.count && key.utf8.allSatisfy { 0x20...0x7e ~= $0 }) {
+    if let key, !(1...255 ~= key.utf8.count && key.utf8.allSatisfy { 0x21...0x7e ~= $0 }) {
       throw Problem(.malformed, "Idempotency-Key is 1 to 255 visible ASCII characters.")
     }
     switch await request.readBody(upTo: SignInRequest.largestBody) {
     case .complete: break
+    case .refused(let refusal) where refusal.status == 408: return HTTPResponse(status: 408)
     case .refused(let refusal):
       throw Problem(refusal.status == 413 ? .tooLarge : .malformed, "The body cannot be read, or is too large.")
     case .lost: return HTTPResponse(status: 408)

@@ -107,7 +107,8 @@ package final class AccountsService {
     readiness.isFrozen = true
     readiness[.service] = .notReady(cause: "draining")
     logger.info("accounts drains", ["http.connections": .integer(server.connectionCount)])
-    await server.drain(within: patience)
+    // A slow application must not take the time in which tokens are kept.
+    await server.drain(within: patience * 3 / 5)
     await signIns.drain()
     await administration.end()
     logger.info("accounts ended")

@@ -11,8 +11,8 @@ import Telemetry
 @Loop
 final class ExchangeWatch {
   private static let pulse = Duration.seconds(60)
-  /// How long a sign-in may be under way, wherever.
-  private static let grace = Duration.seconds(600)
+  /// How long a sign-in may be under way, wherever: while a token is offered to the store for an hour, it is.
+  private static let grace = Duration.seconds(4200)
   /// How long it may take the person to come again.
   private static let limit = Duration.seconds(23 * 3600)
   private static let page = 1000

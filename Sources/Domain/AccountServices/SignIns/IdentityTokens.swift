@@ -20,6 +20,15 @@ final class IdentityTokens {
     case refused(IdentityTokenRefusal)
     /// Nobody can say now: Apple's keys cannot be had.
     case undecided
+
+    /// Why it is not believed, where it is not: nothing of the token.
+    var cause: String {
+      switch self {
+      case .verified: "none"
+      case .refused(let refusal): refusal.rawValue
+      case .undecided: "signing-keys-missing"
+      }
+    }
   }
 
   /// Judges a token, and waits for Apple's keys where that may help.

@@ -19,7 +19,11 @@ struct SignedIn {
 ///
 /// Before Apple is asked, the exchange is noted in the store; with the tokens it is finished, in one transaction. So whoever
 /// repeats a request gets the same answer, or is told to begin again where nobody knows what came of it. A token that the
-/// store does not take is offered to it again, for an hour at most, or until the program ends, and is then revoked.
+/// store does not take is offered to it again, for an hour at most, or until the program ends.
+///
+/// To revoke a token at Apple ends the person's whole authorization for the app, and Apple says so as if the person had
+/// withdrawn consent. So none is revoked but where it is known whose it is, and that no other of that person and app is
+/// held. Whatever else cannot be kept stays noted as an exchange of which nobody knows what came (`ExchangeWatch`).
 @Loop
 final class SignIns {
   /// How many sign-ins may be on their way at once, those included whose tokens wait for the store.
@@ -174,14 +178,25 @@ final class SignIns {
     _ refresh: RefreshToken, of exchange: CodeExchange, _ token: VerifiedIdentityToken,
     by judgement: IdentityTokens.Judgement
   ) async -> Outcome {
-    guard case .verified(let own) = judgement, own.account == token.account,
-      let value = SecretToken(refresh.text)
-    else {
-      // Whose it is, nobody here knows, or knows that it is somebody else's: it is kept for nobody.
+    guard case .verified(let own) = judgement, let value = SecretToken(refresh.text) else {
+      // Whose it is, nobody here knows: Apple's keys cannot be had, or the clocks lie apart. It may well be the person's.
       logger.error(
-        "an exchange gave tokens of somebody else, or of nobody known: they are revoked",
-        ["account.hash": .describing(store.hash(of: token.account)), "client": .describing(exchange.client)])
-      hold(exchange) { await self.revokeAtLast(refresh, of: exchange, endingAs: .refused) }
+        "an exchange gave tokens of nobody known: they are not kept",
+        [
+          "account.hash": .describing(store.hash(of: token.account)), "client": .describing(exchange.client),
+          "cause": .string(judgement.cause),
+        ])
+      return .failure(.brokenOff)
+    }
+    guard own.account == token.account else {
+      logger.error(
+        "an exchange gave tokens of somebody else: they are not kept",
+        [
+          "account.hash": .describing(store.hash(of: token.account)), "client": .describing(exchange.client),
+          "owner.hash": .describing(store.hash(of: own.account)),
+        ])
+      await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
+      hold(exchange) { await self.revokeUnlessCovered(refresh, of: own.account, exchange) }
       return .failure(.codeOfSomebodyElse)
     }
     let signIn = Kept(
@@ -211,7 +226,7 @@ final class SignIns {
   /// What follows from what the store has recorded.
   private func settle(_ signIn: Kept, of exchange: CodeExchange, as recorded: RecordedSignIn) async -> Outcome {
     guard !recorded.over.isEmpty else { return .success((recorded.isNew, signIn.at)) }
-    hold(exchange) { await self.revokeUnlessCovered(signIn, of: exchange) }
+    hold(exchange) { await self.revokeUnlessCovered(signIn.refresh, of: signIn.account, exchange) }
     return .failure(.over)
   }
 
@@ -256,7 +271,8 @@ final class SignIns {
     metrics.waiting.set(Double(waiting.count))
   }
 
-  /// Offers a sign-in to the store until it takes it; or else has Apple take it back.
+  /// Offers a sign-in to the store until it takes it. Where it does not, it stays noted that the exchange was broken off:
+  /// the person may have signed in again by way of another process, whose token Apple would end with this one.
   private func offer(_ signIn: Kept, of exchange: CodeExchange) async {
     let end = MonotonicTime.now + Self.patience
     var pause = Self.pause.first
@@ -270,51 +286,51 @@ final class SignIns {
         note("a sign-in could not be kept", error)
       }
     } while !isEnding && MonotonicTime.now < end
-    await revokeAtLast(signIn.refresh, of: exchange, endingAs: .unknown)
+    logger.error(
+      "a token was not kept: nobody knows it any more",
+      ["account.hash": .describing(store.hash(of: signIn.account)), "client": .describing(exchange.client)])
   }
 
-  /// Revokes a token of an authorization that was over before it became known; not where a token of a younger sign-in is
-  /// held, whose authorization Apple would end with it, and which ends this one in time.
-  private func revokeUnlessCovered(_ signIn: Kept, of exchange: CodeExchange) async {
-    do throws(AccountStoreError) {
-      let question = TokenQuestion(of: signIn.account, issuedUpTo: now() + Self.future, clients: [exchange.client])
-      if try await store.holdsTokens([question]).first == true { return }
-    } catch {
-      note("nobody knows whether a younger sign-in is in force", error)
-    }
-    await revokeAtLast(signIn.refresh, of: exchange, endingAs: .settled)
-  }
-
-  /// What is left to note once a token was revoked.
-  private enum Ending {
-    /// It stands in the store.
-    case settled
-    /// The code is not to be used again.
-    case refused
-    /// Nothing can be noted.
-    case unknown
-  }
-
-  /// Has Apple take back a token: until it has, or the program ends, and then once more.
-  private func revokeAtLast(_ refresh: RefreshToken, of exchange: CodeExchange, endingAs ending: Ending) async {
+  /// Revokes a token that is kept for nobody; not where another one of the person and the app is held, whose authorization
+  /// Apple would end with it, and which ends this one in time. While the store cannot say that, it waits.
+  private func revokeUnlessCovered(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async {
+    let end = MonotonicTime.now + Self.patience
     var pause = Self.pause.first
-    while true {
-      let isLast = isEnding
-      do throws(AppleTokenError) {
-        try await endpoints.revoke(refresh, of: exchange.client)
-        logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
-        if ending == .refused {
-          await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
-        }
-        return
-      } catch {
-        logger.error(
-          isLast ? "a token that nobody knows was not revoked" : "a token that is not kept could not be revoked yet",
-          ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
-        if isLast { return }
-      }
-      await nap(for: pause, of: exchange)
+    repeat {
+      let asked = await revoke(refresh, of: account, exchange)
+      guard case .again(let wait) = asked else { return }
+      await nap(for: max(pause, wait), of: exchange)
       pause = min(pause * 2, Self.pause.longest)
+    } while !isEnding && MonotonicTime.now < end
+    logger.error(
+      "a token that is not kept was not revoked",
+      ["account.hash": .describing(store.hash(of: account)), "client": .describing(exchange.client)])
+    metrics.unresolved.increment()
+  }
+
+  private enum Revocation {
+    case done
+    /// It is to be tried again, no sooner than after that.
+    case again(Duration)
+  }
+
+  private func revoke(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async -> Revocation {
+    do throws(AccountStoreError) {
+      let question = TokenQuestion(of: account, issuedUpTo: now() + Self.future, clients: [exchange.client])
+      if try await store.holdsTokens([question]).first == true { return .done }
+    } catch {
+      note("nobody knows whether another token is held: one that is not kept is not revoked yet", error)
+      return .again(.zero)
+    }
+    do throws(AppleTokenError) {
+      try await endpoints.revoke(refresh, of: exchange.client)
+      logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
+      return .done
+    } catch {
+      logger.warning(
+        "a token that is not kept could not be revoked",
+        ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
+      return .again(error.remedy == .none ? Self.pause.longest : error.retryAfter ?? .zero)
     }
   }
 
