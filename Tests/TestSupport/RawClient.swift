@@ -59,6 +59,14 @@ public final class RawClient: ClientStream {
     }
   }
 
+  /// Sends all of it before the loop turns, and throws where there is no room for all of it.
+  public func sendAtOnce(_ bytes: [UInt8]) throws {
+    let count = unsafe Glibc.send(descriptor.number, bytes, bytes.count, noSignal)
+    guard count == bytes.count else {
+      throw ClientFailure(description: "sent \(count) of \(bytes.count) bytes: \(SystemError.current)")
+    }
+  }
+
   private let noSignal = CInt(MSG_NOSIGNAL)
 
   /// Waits until at least one more byte has come. False at the end of what the peer sends.
