@@ -38,8 +38,7 @@ package final class ClusterLog: EventLog {
   }
 
   package func append(_ record: KafkaRecord, then report: @escaping Report) {
-    if isGone { return }
-    if isHolding { return held.append((record, report)) }
+    if isHolding || isGone { return held.append((record, report)) }
     if let fault = fault(record) { return report(.failure(fault)) }
     let offset = cluster.append(record, to: 0)
     report(.success(EventLogPosition(partition: 0, offset: offset)))

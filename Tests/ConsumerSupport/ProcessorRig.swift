@@ -129,6 +129,13 @@ package final class ProcessorRig {
       alarm.advance(by: .seconds(1))
       await turn()
     }
+    if log.isGone {
+      // Whoever waits for what the log was given before the kill waits no more, and nothing comes of it.
+      await processor.end(within: .zero)
+      await log.close(within: .zero)
+      alarm.advance(by: .seconds(10))
+      await turn()
+    }
     await store.close()
   }
 

@@ -39,8 +39,9 @@ private final class Schedule {
 
   init(_ random: SeededRandom) async throws {
     self.random = random
-    let first = try await ProcessorRig(calls.consumer())
-    members = [first, try await ProcessorRig(calls.consumer(), beside: first)]
+    members = []
+    members.append(try await makeMember())
+    members.append(try await makeMember())
     calls.fault = { [unowned self] event in
       if failing.contains(event.id.text) { throw ConsumerFailure.transient("busy") }
       if event.id.text.hasSuffix("7") { throw ConsumerFailure.permanent("not-ours") }
@@ -48,6 +49,40 @@ private final class Schedule {
   }
 
   private var cluster: MemoryCluster { members[0].cluster }
+
+  /// A process whose consumer says each event on a topic that keeps them all, and the newest one that has had its effect on
+  /// a compacted one.
+  private func makeMember(beside other: ProcessorRig? = nil) async throws -> ProcessorRig {
+    try await ProcessorRig(beside: other ?? members.first) { [unowned self] surroundings in
+      var consumer = calls.consumer()
+      consumer.announce = { event, _, _ in
+        [Topic.emailRelay, .outcomes].map { topic in
+          Announcement(topic: topic, key: event.account.key, value: Array(event.id.text.utf8), headers: [])
+        }
+      }
+      consumer.compacted = EventConsumer.Compacted(.emailRelay) {
+        [unowned self] announcements throws(AccountStoreError) in
+        let standings = try await surroundings.store.standings(of: references, for: "sample")
+        let settled = zip(sent, standings).filter { if case .settled = $1 { true } else { false } }.map(\.0.event)
+        return announcements.map { announcement in
+          let newest = settled.last { $0.account.key == announcement.key }
+          return Announcement(
+            topic: .emailRelay, key: announcement.key, value: newest.map { Array($0.id.text.utf8) }, headers: [])
+        }
+      }
+      return consumer
+    }
+  }
+
+  /// What the store knows the events by that were sent.
+  private var references: [EventReference] {
+    sent.map { sent in
+      EventReference.of(
+        sent.event, members[0].store,
+        at: EventOrigin(topic: Topic.accountEvents.name, partition: sent.partition, offset: sent.offset), severity: 0,
+        yieldsTo: [])
+    }
+  }
 
   func step() async throws {
     let member = members[Int.random(in: 0...1, using: &random)]
@@ -116,7 +151,7 @@ private final class Schedule {
     let gone = members[number]
     let (own, _) = (owners.filter { $0.value == number }.map(\.key), gone.kill())
     await gone.stop()
-    members[number] = try await ProcessorRig(calls.consumer(), beside: gone)
+    members[number] = try await makeMember(beside: gone)
     let error = EventLogError(.unavailable, reason: "sample", detail: "told to")
     members[number].log.fault = { [unowned self] _ in isLogAway ? error : nil }
     if !own.isEmpty { members[number].source.assign(Set(own)) }
@@ -144,12 +179,6 @@ private final class Schedule {
     let letters = Set(cluster.appended(on: "apple.account-events.sample.dead-letters.v1").map(\.value))
     let said = cluster.appended(on: Topic.outcomes.name)
     let saidOnce = Set(said.map(\.value))
-    let references = sent.map { sent in
-      EventReference.of(
-        sent.event, members[0].store,
-        at: EventOrigin(topic: Topic.accountEvents.name, partition: sent.partition, offset: sent.offset), severity: 0,
-        yieldsTo: [])
-    }
     let standings = try await members[0].peek(references)
     for (number, (event, partition, offset)) in sent.enumerated() {
       let isPutAside = letters.contains(KafkaRecord.of(event).value)
@@ -166,7 +195,12 @@ private final class Schedule {
         first.append(Int(String(decoding: value, as: UTF8.self).dropFirst(6)) ?? -1)
       }
       #expect(first == first.sorted(), "\(name): \(comment)")
-      if isFinished { #expect(values.last == Array("event-\(first.last ?? 0)".utf8), "\(name): \(comment)") }
+      // A member that does not know yet that it has lost a partition may say an event once more, behind newer ones: the
+      // compacted topic has the newest one last all the same.
+      let last = cluster.appended(on: Topic.emailRelay.name).last {
+        $0.key == AccountEvent.sample(0, of: name).account.key
+      }
+      if isFinished { #expect(last?.value == Array("event-\(first.last ?? 0)".utf8), "\(name): \(comment)") }
     }
     if isFinished {
       for partition in Self.partitions {
