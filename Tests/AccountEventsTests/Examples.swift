@@ -27,7 +27,7 @@ enum Examples {
 
   static let kinds: [AccountEvent.Kind] = [
     .emailEnabled(address, isPrivate: true), .emailDisabled(address, isPrivate: false), .consentRevoked,
-    .accountDelete, .accountDeletionRequested,
+    .accountDelete, .accountDeletionRequested, .credentialInvalid,
   ]
 
   static func event(_ kind: AccountEvent.Kind, id: EventID = jti) -> AccountEvent {
@@ -77,7 +77,7 @@ enum Examples {
 
   /// The records by the name of the file in `Golden/`.
   static let golden: [(name: String, record: EventRecord)] =
-    kinds.map { ($0.name, EventRecord(event($0), jws: $0 == .accountDeletionRequested ? nil : jws)) } + [
+    kinds.map { ($0.name, EventRecord(event($0), jws: $0.isOurOwn ? nil : jws)) } + [
       (
         "quarantined-unknown-type",
         EventRecord(
@@ -97,6 +97,12 @@ enum Examples {
         EventRecord(
           event(.accountDeletionRequested, id: EventID("operator-S25cB0PbHs6y97gYYmgydQ-1a0")!), requestedBy: "bob",
           because: "a letter", code: { _ in "Zo1WnGkMRQpNIBTvGfsuPLcZ2vfzZ8dSWj1kdlbJFzk" })
+      ),
+      (
+        "found-invalid",
+        EventRecord(
+          event(.credentialInvalid, id: EventID("credential-S25cB0PbHs6y97gYYmgydQ")!), requestedBy: nil, because: nil,
+          code: { _ in "Zo1WnGkMRQpNIBTvGfsuPLcZ2vfzZ8dSWj1kdlbJFzk" })
       ), ("signing-key", EventRecord(signingKey)),
       ("account-erased", EventRecord(erased)), ("account-erased-but-for-one", EventRecord(discarded)),
       ("no-effect", EventRecord(outcome(.noEffect, because: .supersededByNewerEvent, of: .consentRevoked))),

@@ -115,5 +115,7 @@ extension AccountEvent.Kind {
   /// Mail is rejected.
   package static var mailOff: Self { .emailDisabled(RelayAddress("x@privaterelay.appleid.com")!, isPrivate: true) }
   /// One of each.
-  package static var each: [Self] { [.mailOn, .mailOff, .consentRevoked, .accountDelete, .accountDeletionRequested] }
+  package static var each: [Self] {
+    [.mailOn, .mailOff, .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid]
+  }
 }

@@ -49,6 +49,7 @@ private struct Members: RecordMembers {
       case "consent-revoked": .consentRevoked
       case "account-delete": .accountDelete
       case "account-deletion-requested": .accountDeletionRequested
+      case "credential-invalid": .credentialInvalid
       default: throw EventDecodingError(code: .unknownType, detail: "type")
       }
     }

@@ -7,6 +7,13 @@ extension AccountEvent.Kind {
     case .consentRevoked: "consent-revoked"
     case .accountDelete: "account-delete"
     case .accountDeletionRequested: "account-deletion-requested"
+    case .credentialInvalid: "credential-invalid"
     }
   }
+
+  /// Whether the person's consent is over, and nothing more: Apple says so, or no longer takes the tokens.
+  package var endsConsent: Bool { self == .consentRevoked || self == .credentialInvalid }
+
+  /// Whether we say so ourselves: Apple has signed nothing, and a code under the account store's key vouches for it.
+  package var isOurOwn: Bool { self == .accountDeletionRequested || self == .credentialInvalid }
 }

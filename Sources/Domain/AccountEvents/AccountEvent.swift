@@ -10,9 +10,10 @@ public struct AccountEvent: Sendable, Hashable {
   public let subject: AppleSubject
   /// What happened.
   public let kind: Kind
-  /// When it happened (`event_time`): this decides between two events of one account, not the order of arrival.
+  /// When it happened (`event_time`): this decides between two events of one account, not the order of arrival. Of
+  /// `credentialInvalid`: when the person signed in last for what is over now, so that whatever is newer stays.
   public let occurredAt: Timestamp
-  /// When Apple signed the notification, 5 to 30 seconds after it happened.
+  /// When Apple signed the notification, 5 to 30 seconds after it happened; or when we found it ourselves.
   public let issuedAt: Timestamp
 
   /// What can happen to an account.
@@ -27,6 +28,9 @@ public struct AccountEvent: Sendable, Hashable {
     case accountDelete
     /// The person asked the app for the deletion of their account.
     case accountDeletionRequested
+    /// Apple no longer takes the refresh tokens that we hold of the person, and has not told us why: we have found that
+    /// ourselves, as of the sign-in that they stand for. What follows is what follows from `consentRevoked`.
+    case credentialInvalid
   }
 
   /// An event from its parts, each of them valid by its type.

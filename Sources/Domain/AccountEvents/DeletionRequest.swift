@@ -1,4 +1,5 @@
-/// A deletion that somebody asks for and Apple knows nothing of, with all that its code vouches for.
+/// A deletion that somebody asks for and Apple knows nothing of, with all that its code vouches for; or another event of our
+/// own, which names its type itself.
 ///
 /// Nobody has signed such an event, and whoever may write to its topic can write one. So whoever may ask has the key of the
 /// account store, and says so with a code that is made with it.

@@ -7,9 +7,9 @@ extension EventRecord {
       key: event.account.key, value: event.json, reason: nil, jws: jws)
   }
 
-  /// The record of a deletion that was asked for: by an operator, who stands in its headers with the reason, without
-  /// personal data of the account's; or, where `person` is nil, by the account's own person in the app. Nobody has signed
-  /// it, so `code` vouches for it with the key of the account store.
+  /// The record of an event of our own. A deletion that was asked for: by an operator, who stands in its headers with the
+  /// reason, without personal data of the account's; or, where `person` is nil, by the account's own person in the app. Or
+  /// a finding of ours, without a person. Nobody has signed it, so `code` vouches for it with the key of the account store.
   package init(
     _ event: AccountEvent, requestedBy person: String?, because reason: String?, code: (DeletionRequest) -> String
   ) {
@@ -115,6 +115,7 @@ extension EventRecord.Header {
   fileprivate static let consentRevoked = Self("ce_type", "com.apple.siwa.consent-revoked.v1")
   fileprivate static let accountDelete = Self("ce_type", "com.apple.siwa.account-delete.v1")
   fileprivate static let accountDeletionRequested = Self("ce_type", "com.apple.siwa.account-deletion-requested.v1")
+  fileprivate static let credentialInvalid = Self("ce_type", "com.apple.siwa.credential-invalid.v1")
   fileprivate static let tokensRevoked = Self("ce_type", "com.apple.siwa.tokens-revoked.v1")
   fileprivate static let revocationUnproven = Self("ce_type", "com.apple.siwa.revocation-unproven.v1")
   fileprivate static let noToken = Self("ce_type", "com.apple.siwa.no-token.v1")
@@ -156,9 +157,10 @@ extension AccountEvent.Kind {
     case .consentRevoked: .consentRevoked
     case .accountDelete: .accountDelete
     case .accountDeletionRequested: .accountDeletionRequested
+    case .credentialInvalid: .credentialInvalid
     }
   }
 
   /// Who saw it happen: Apple, or our own accounts service.
-  fileprivate var sourceHeader: EventRecord.Header { self == .accountDeletionRequested ? .accounts : .apple }
+  fileprivate var sourceHeader: EventRecord.Header { isOurOwn ? .accounts : .apple }
 }

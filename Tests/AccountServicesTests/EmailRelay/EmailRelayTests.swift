@@ -27,6 +27,7 @@ import Testing
         case "enabled": .emailEnabled(address, isPrivate: true)
         case "disabled": .emailDisabled(address, isPrivate: true)
         case "consent": .consentRevoked
+        case "invalid": .credentialInvalid
         case "asked": .accountDeletionRequested
         default: .accountDelete
         }
@@ -58,6 +59,22 @@ import Testing
       decoding: try #require(relay.cluster.appended(on: Topic.emailRelay.name).last?.value))
     #expect(said.state.status == .enabled)
     #expect(try await relay.store.relayStates(of: [withdrawn.account]) == [.known(said.state)])
+    await relay.drain()
+  }
+
+  /// The authorization of that sign-in is over, whatever Apple has told of mail since.
+  @Test func whatIsKnownOfMailGoesWithAnAuthorizationThatIsFoundToBeOver() async throws {
+    let relay = try await relay()
+    try await relay.assign(0)
+    let account = AccountEvent.sample(1).account
+    try await relay.send(try Happening("enabled", 5).event(), try Happening("invalid", 1).event())
+    #expect(try await relay.store.relayStates(of: [account]) == [.unknown])
+    #expect(relay.cluster.appended(on: Topic.emailRelay.name).last?.value == nil)
+    // Not where the person has signed in since; and a deletion covers it.
+    _ = try await relay.store.recordSignIn(
+      account, at: try #require(Timestamp(seconds: 1_700_000_010)), tokens: [])
+    try await relay.send(try Happening("enabled", 12).event(), try Happening("invalid", 9).event())
+    guard case .known = try await relay.store.relayStates(of: [account])[0] else { return #expect(Bool(false)) }
     await relay.drain()
   }
 

@@ -20,10 +20,12 @@ import Testing
       (.accountErased, "account-delete", true, .erased(isFinal: true)),
       (.accountErased, "account-deletion-requested", false, .erased(isFinal: true)),
       (.accountErased, "consent-revoked", true, .erased(isFinal: false)),
+      (.accountErased, "credential-invalid", true, .erased(isFinal: false)),
       // Of a withdrawn consent the policy may name a newsletter alone.
       (.accountErased, "consent-revoked", false, nil),
       (.relayChanged, "email-enabled", false, .mailChanged), (.relayChanged, "email-disabled", false, .mailChanged),
       (.relayChanged, "consent-revoked", false, .mailForgotten(isFinal: false)),
+      (.relayChanged, "credential-invalid", false, .mailForgotten(isFinal: false)),
       (.relayChanged, "account-delete", false, .mailForgotten(isFinal: true)),
       (.tokensRevoked, "account-delete", false, .tokensEnded), (.noToken, "account-delete", false, .tokensEnded),
       (.revocationUnproven, "account-deletion-requested", false, .tokensEnded),

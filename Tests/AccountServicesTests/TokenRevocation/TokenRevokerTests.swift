@@ -9,7 +9,7 @@ import Testing
 
 /// What each event does to tokens, here and at Apple.
 @Loop @Suite(.timeLimit(.minutes(10))) struct TokenRevokerTests {
-  @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete])
+  @Test(arguments: [AccountEvent.Kind.consentRevoked, .credentialInvalid, .accountDelete])
   func whatAppleSaysIsOverEndsTheTokensWithoutACall(_ kind: AccountEvent.Kind) async throws {
     try await RevokerRig.run { rig in
       try await rig.signIn(at: 10)
@@ -65,13 +65,31 @@ import Testing
     }
   }
 
-  @Test(arguments: [AccountEvent.Kind.consentRevoked, .accountDelete, .accountDeletionRequested])
+  @Test(arguments: [AccountEvent.Kind.consentRevoked, .credentialInvalid, .accountDelete, .accountDeletionRequested])
   func noTokenIsAnOutcomeOfItsOwn(_ kind: AccountEvent.Kind) async throws {
     try await RevokerRig.run { rig in
       try rig.happen(kind, 20)
       try await rig.process.untilDone(1)
       #expect(rig.process.done == ["no-token": 1])
       #expect(try rig.said() == ["event-20 no-token", "event-20 sessions-ended"])
+      #expect(rig.asked == 0)
+    }
+  }
+
+  /// As of the sign-in that is over: one that is younger by a millisecond stays.
+  @Test(arguments: [nil, [[RevokerRig.app]]])
+  func aFindingEndsTheSignInThatItIsOfAndNoneThatIsYounger(_ groups: [[String]]?) async throws {
+    try await RevokerRig.run(groups: groups) { rig in
+      try await rig.signIn(at: 10)
+      try rig.happen(.credentialInvalid, 10)
+      try await rig.process.untilDone(1)
+      #expect(try rig.said() == ["event-10 tokens-revoked", "event-10 sessions-ended"])
+      #expect(try await rig.tokens().isEmpty)
+      try await rig.signIn(at: 20)
+      try rig.happen(.credentialInvalid, 19, id: "late")
+      try await rig.process.untilDone(2)
+      #expect(try await rig.tokens().map(\.issuedAt) == [.event(20)])
+      #expect(try rig.said().last?.hasPrefix("late no-effect: ") == true)
       #expect(rig.asked == 0)
     }
   }

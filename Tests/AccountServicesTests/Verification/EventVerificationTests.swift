@@ -14,7 +14,7 @@ import Testing
     case unsigned, signedBySomebodyElse, ofAnotherPerson, ofAnotherTime, ofAnotherType, ofAnotherID, ofAnotherTeam
     case ofAnotherApp, cutOff, notForUs
     case requestWithoutCode, requestWithACodeOfAnotherStore, requestOfSomebodyElse, requestForAnotherReason
-    case requestWithWhatAppleSigned
+    case requestWithWhatAppleSigned, findingWithoutCode, findingWithTheCodeOfARequest
   }
 
   /// One whose work lies outside of the store, and one whose lies inside: each says which events it has done.
@@ -74,6 +74,11 @@ import Testing
     case .requestForAnotherReason:
       return requested(by: "bob", because: "a letter").with("request-reason", "another")
     case .requestWithWhatAppleSigned: return try apple.record(of: request)
+    case .findingWithoutCode: return .of(try changed(.credentialInvalid))
+    case .findingWithTheCodeOfARequest:
+      let asked = KafkaRecord.request(request, rig.process.store)
+      let finding = KafkaRecord.request(try changed(.credentialInvalid), rig.process.store)
+      return KafkaRecord(topic: finding.topic, key: finding.key, value: finding.value, headers: asked.headers)
     }
   }
 
@@ -122,8 +127,9 @@ import Testing
       let store = rig.process.store
       try await rig.send(
         .request(.sample(4, of: "dan", .accountDeletionRequested), by: "bob", because: "a letter", store),
-        .request(.sample(5, of: "eve", .accountDeletionRequested), store))
-      #expect(said(rig) == (0..<6).map { "event-\($0)" })
+        .request(.sample(5, of: "eve", .accountDeletionRequested), store),
+        .request(.sample(6, of: "mia", .credentialInvalid), store))
+      #expect(said(rig) == (0..<7).map { "event-\($0)" })
       #expect(rig.letters().isEmpty)
       #expect(rig.topic.reads == 1)
       await rig.process.drain()

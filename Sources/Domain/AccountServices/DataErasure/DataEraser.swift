@@ -49,7 +49,7 @@ package final class DataEraser {
   @Sendable nonisolated static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
     case .emailEnabled, .emailDisabled: nil
-    case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])
+    case .consentRevoked, .credentialInvalid: Interest(severity: 1, yieldsTo: [.signIn])
     case .accountDeletionRequested: Interest(severity: 2, tie: 0, yieldsTo: [.signIn])
     case .accountDelete: Interest(severity: 2, tie: 1, yieldsTo: [.signIn])
     }
@@ -89,7 +89,7 @@ package final class DataEraser {
     let targets = steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : [])
     return Decision(
       Outcome.erased.rawValue, detail: AccountOutcome.Target.text(targets),
-      changes: isStoreErased ? [.eraseAccount(isFinal: event.kind != .consentRevoked)] : [])
+      changes: isStoreErased ? [.eraseAccount(isFinal: !event.kind.endsConsent)] : [])
   }
 
   @Sendable private nonisolated static func announce(
@@ -141,7 +141,7 @@ extension DataEraser {
 extension ErasureSettings.Policy {
   /// What is erased after the event.
   fileprivate func plan(for event: AccountEvent) -> [String] {
-    event.kind == .consentRevoked ? consentRevoked : accountDelete
+    event.kind.endsConsent ? consentRevoked : accountDelete
   }
 }
 

@@ -27,6 +27,8 @@ package enum EmailRelay {
     case .emailEnabled: Interest(severity: 0, tie: 0, yieldsTo: [.erasure])
     case .emailDisabled: Interest(severity: 0, tie: 1, yieldsTo: [.erasure])
     case .consentRevoked: Interest(severity: 0, tie: 2, yieldsTo: [])
+    // As of the sign-in that is over: what Apple told of mail since then is over, too, up to the next sign-in.
+    case .credentialInvalid: Interest(EventWeight(severity: 1, tie: 0, covers: 0), yieldsTo: [.signIn])
     case .accountDeletionRequested: Interest(severity: 1, tie: 0, yieldsTo: [.signIn])
     case .accountDelete: Interest(severity: 1, tie: 1, yieldsTo: [.signIn])
     }
@@ -35,7 +37,7 @@ package enum EmailRelay {
   @Sendable private static func decide(_ delivery: Delivery) -> Decision {
     let event = delivery.event
     guard let state = RelayState(event) else {
-      let isGone = event.kind != .consentRevoked
+      let isGone = !event.kind.endsConsent
       return Decision(
         Outcome.forgotten.rawValue, changes: isGone ? [.removeRelay, .fenceAccount(isFinal: true)] : [.removeRelay])
     }
@@ -74,7 +76,7 @@ extension RelayState {
       self.init(status: .disabled, address: address, isPrivate: isPrivate, since: since)
     // Unknown is not enabled, so nothing has to be kept to forbid. The echo of our own revocation comes after an erasure
     // and must not bring the person back.
-    case .consentRevoked, .accountDelete, .accountDeletionRequested: return nil
+    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid: return nil
     }
   }
 }

@@ -33,7 +33,7 @@ package struct ConsentGroups: Configurable, Sendable {
 
   /// The apps whose tokens an event ends; nil is all of the team's.
   package func clients(endedBy event: AccountEvent) -> Set<ClientID>? {
-    event.kind == .consentRevoked ? clients(of: event.team, sharing: event.audience) : nil
+    event.kind.endsConsent ? clients(of: event.team, sharing: event.audience) : nil
   }
 
   /// Whether an event is about some of its team's apps alone.

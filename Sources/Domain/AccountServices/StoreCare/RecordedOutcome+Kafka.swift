@@ -13,7 +13,7 @@ extension RecordedOutcome {
 
 extension RecordedOutcome.Ending {
   fileprivate init?(_ outcome: AccountOutcome, of consumer: ConsumerName) {
-    let isConsent = outcome.cause.type == AccountEvent.Kind.consentRevoked.name
+    let isConsent = [AccountEvent.Kind.consentRevoked, .credentialInvalid].map(\.name).contains(outcome.cause.type)
     let isDeletion = [AccountEvent.Kind.accountDelete, .accountDeletionRequested].map(\.name)
       .contains(outcome.cause.type)
     switch outcome.name {

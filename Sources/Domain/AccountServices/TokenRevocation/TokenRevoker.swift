@@ -44,9 +44,9 @@ package final class TokenRevoker {
   nonisolated static func interest(in event: AccountEvent, _ groups: ConsentGroups) -> Interest? {
     switch event.kind {
     case .emailEnabled, .emailDisabled: nil
-    case .consentRevoked where groups.isAboutSome(event):
+    case .consentRevoked where groups.isAboutSome(event), .credentialInvalid where groups.isAboutSome(event):
       Interest(EventWeight(severity: 2, tie: 0, covers: 0), yieldsTo: [])
-    case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])
+    case .consentRevoked, .credentialInvalid: Interest(severity: 1, yieldsTo: [.signIn])
     case .accountDeletionRequested: Interest(severity: 2, yieldsTo: [.signIn])
     case .accountDelete: Interest(severity: 3, yieldsTo: [.signIn])
     }

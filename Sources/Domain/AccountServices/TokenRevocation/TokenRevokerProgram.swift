@@ -13,6 +13,7 @@ package enum TokenRevokerProgram: ConsumerProgram {
   package static let explanation = """
     consent-revoked, account-delete: Apple says that it is over. The tokens issued until then are deleted, after
     consent-revoked those of the apps that share consent (teams.TEAM.groups); Apple is not asked.
+    credential-invalid: siwa-accounts has found the same itself, as of the sign-in that is over.
     account-deletion-requested: each app's authorization is revoked at Apple in that app's name, and then its refresh
     tokens must turn out invalid; while one does not, nothing is said and it is tried again. Whoever has signed in since
     then keeps that sign-in's tokens.

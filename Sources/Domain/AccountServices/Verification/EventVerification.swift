@@ -5,7 +5,7 @@ package import EventLoop
 package import Kafka
 
 /// Says whether a record holds what happened: an event that Apple signed for one of our apps, or a deletion that was asked
-/// for by somebody who has the account store's key. Whoever may write to the topic, and no more, has nothing done by that.
+/// for, or a finding, by somebody who has the account store's key. Whoever may write to the topic, and no more, has nothing done by that.
 @Loop
 package final class EventVerification {
   /// How soon an event is looked at again that waits for the first keys: soon, and then more and more seldom.
@@ -25,8 +25,8 @@ package final class EventVerification {
   package func check(_ record: ConsumedRecord, _ delivery: Delivery) throws(ConsumerFailure) {
     let (event, headers) = (delivery.event, record.headers)
     func value(_ name: String) -> [UInt8]? { headers.last { $0.name == name }?.value }
-    // The only one that Apple never signs.
-    if event.kind == .accountDeletionRequested {
+    // What Apple never signs.
+    if event.kind.isOurOwn {
       let request = DeletionRequest(
         record.value ?? [], by: value(EventRecord.requestedByHeader) ?? [],
         because: value(EventRecord.requestReasonHeader) ?? [])

@@ -38,7 +38,7 @@ struct ObligationModel {
       let severity: Int
       switch event.kind {
       case .emailEnabled, .emailDisabled: continue
-      case .consentRevoked: severity = 1
+      case .consentRevoked, .credentialInvalid: severity = 1
       case .accountDeletionRequested: severity = 2
       case .accountDelete: severity = 3
       }
@@ -68,7 +68,7 @@ struct ObligationModel {
       var moment = (time: event.occurredAt, rank: 0)
       switch event.kind {
       case .emailEnabled, .emailDisabled: continue
-      case .consentRevoked: isConsent = true
+      case .consentRevoked, .credentialInvalid: isConsent = true
       case .accountDeletionRequested: isConsent = false
       case .accountDelete: (isConsent, moment.rank) = (false, 1)
       }
@@ -105,7 +105,7 @@ struct ObligationModel {
       switch event.kind {
       case .emailEnabled(let address, _): (rank, after) = (0, .known(.enabled, address, since: event.occurredAt))
       case .emailDisabled(let address, _): (rank, after) = (1, .known(.disabled, address, since: event.occurredAt))
-      case .consentRevoked: rank = 2
+      case .consentRevoked, .credentialInvalid: rank = 2
       case .accountDeletionRequested, .accountDelete: continue
       }
       guard deletions.isEmpty else {

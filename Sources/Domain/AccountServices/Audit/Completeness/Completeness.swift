@@ -49,7 +49,7 @@ package struct Completeness: Sendable {
     var last: Timestamp?
   }
 
-  /// So many types are told apart; there are five.
+  /// So many types are told apart; there are six.
   private static let typeLimit = 32
 
   private let concerned: ConcernedConsumers

@@ -37,7 +37,7 @@ package struct ConcernedConsumers: Sendable {
   /// The table. What is not in it is of a later version, and concerns all: nothing is called complete that nobody knows.
   package static let table: [(types: [String], consumers: ConsumerSet)] = [
     (["email-enabled", "email-disabled"], .emailRelay),
-    (["consent-revoked", "account-delete", "account-deletion-requested"], .everyone),
+    (["consent-revoked", "account-delete", "account-deletion-requested", "credential-invalid"], .everyone),
   ]
 
   private let installed: ConsumerSet
