@@ -42,6 +42,21 @@ import Testing
       ])
   }
 
+  @Test func asksForADeletionWithoutABody() async throws {
+    let server = try ScriptedServer(answering: Self.hello)
+    defer { server.close() }
+    let answer = try await HTTPClient(.testing()).send(
+      .delete(
+        server.url("/v1/accounts/a"), headers: [("X-One", "1")], isRepeatable: true, within: .seconds(120),
+        maximumBodySize: 5))
+    #expect(answer.status == 200 && answer.body == Array("hello".utf8))
+    #expect(
+      server.requests == [
+        "DELETE /v1/accounts/a HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\nUser-Agent: siwa-tests/1\r\nAccept: */*\r\n"
+          + "X-One: 1\r\n\r\n"
+      ])
+  }
+
   @Test func sendsALargeBodyWithoutAskingFirst() async throws {
     let server = try ScriptedServer(answering: Self.hello)
     defer { server.close() }

@@ -6,6 +6,8 @@ public struct HTTPClientRequest: Sendable {
     case get
     /// Hands something over.
     case post
+    /// Has something deleted.
+    case delete
   }
 
   /// What is asked for.
@@ -41,6 +43,16 @@ public struct HTTPClientRequest: Sendable {
   ) -> HTTPClientRequest {
     HTTPClientRequest(
       method: .post, url: url, headers: headers, body: body, isRepeatable: isRepeatable, deadline: deadline,
+      maximumBodySize: maximumBodySize)
+  }
+
+  /// A request that has what is behind an address deleted.
+  public static func delete(
+    _ url: HTTPClientURL, headers: [(name: String, value: String)], isRepeatable: Bool, within deadline: Duration,
+    maximumBodySize: Int
+  ) -> HTTPClientRequest {
+    HTTPClientRequest(
+      method: .delete, url: url, headers: headers, body: [], isRepeatable: isRepeatable, deadline: deadline,
       maximumBodySize: maximumBodySize)
   }
 

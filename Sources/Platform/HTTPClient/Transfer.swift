@@ -101,6 +101,7 @@ import EventLoop
     if !request.isRepeatable { try set(CURLOPT_FRESH_CONNECT, 1) }
     switch request.method {
     case .get: try set(CURLOPT_HTTPGET, 1)
+    case .delete: try set(CURLOPT_CUSTOMREQUEST, "DELETE")
     case .post:
       try set(CURLOPT_POST, 1)
       try check(unsafe clibcurl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count)))
