@@ -340,6 +340,29 @@ import Testing
     }
   }
 
+  @Test(arguments: ["/account", "/auth/authorize"])
+  func whatAnotherSiteHasABrowserSendIsRefused(path: String) async throws {
+    try await Self.run { rehearsal in
+      let ada = Person(named: Self.account.lowercased())
+      #expect(try rehearsal.apple.redeem(try rehearsal.apple.signIn(ada, to: Self.client), by: Self.client))
+      let form = Self.request.merging(Self.person) { $1 }.merging(["action": "delete"]) { $1 }.map {
+        ($0.key, $0.value)
+      }
+      let own = "http://\(rehearsal.server.address)"
+      for (headers, isRefused) in [
+        ([("Origin", "https://evil.example")], true), ([("Origin", "null")], true), ([("Origin", own + "0")], true),
+        ([("Sec-Fetch-Site", "cross-site"), ("Origin", own)], true), ([("Sec-Fetch-Site", "same-site")], true),
+        ([("Sec-Fetch-Site", "same-origin"), ("Origin", own)], false), ([("Origin", own)], false), ([], false),
+      ] as [([(name: String, value: String)], Bool)] {
+        let response = try await rehearsal.post(form: form, to: path, headers: headers)
+        #expect((response.status == 403) == isRefused, "\(headers)")
+        if isRefused { #expect(rehearsal.apple.isAuthorized(ada, for: Self.client)) }
+      }
+      // Its pages' own forms say where they come from.
+      #expect(try await get(rehearsal, Self.request).header("Referrer-Policy") == "strict-origin")
+    }
+  }
+
   @Test func redirectionsAreMadeKnownOverHTTP() async throws {
     try await Rehearsal.run { rehearsal in
       func enroll(_ uris: String) async throws -> Int {

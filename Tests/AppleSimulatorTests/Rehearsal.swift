@@ -37,10 +37,13 @@ struct Rehearsal {
         maximumBodySize: 65_536))
   }
 
-  func post(form: [(name: String, value: String)], to path: String) async throws -> HTTPClientResponse {
+  func post(
+    form: [(name: String, value: String)], to path: String, headers: [(name: String, value: String)] = []
+  ) async throws -> HTTPClientResponse {
     try await client.send(
       .post(
-        form: form, to: try url(path), headers: [], isRepeatable: true, within: .seconds(60), maximumBodySize: 65_536))
+        form: form, to: try url(path), headers: headers, isRepeatable: true, within: .seconds(60),
+        maximumBodySize: 65_536))
   }
 
   private func url(_ path: String) throws -> HTTPClientURL {

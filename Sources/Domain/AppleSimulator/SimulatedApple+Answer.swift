@@ -11,8 +11,10 @@ extension SimulatedApple {
     case "/auth/keys": break
     case "/auth/token": return await tokenResponse(request)
     case "/auth/revoke": return await revocationResponse(request)
-    case "/auth/authorize": return await authorizationResponse(request)
-    case "/account": return await accountResponse(request)
+    case "/auth/authorize", "/account":
+      // What another site's page has a browser send is not what the person wants.
+      if request.hasMethod("POST"), request.isFromElsewhere { return HTTPResponse(status: 403) }
+      return await path == "/account" ? accountResponse(request) : authorizationResponse(request)
     default: return .text("there is nothing at this path\n", status: 404)
     }
     guard request.hasMethod("GET") else {

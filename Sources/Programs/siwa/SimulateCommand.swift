@@ -27,6 +27,14 @@ struct SimulateCommand: Command {
     \(TokensAnswer.allCases.map(\.rawValue).joined(separator: ", ")). POST {} to /simulator/asked says how
     often each endpoint was asked.
 
+    For browsers there are two pages, which take forms of their own site alone:
+      /auth/authorize  Where apps send people who sign in, with client_id, redirect_uri, response_type, response_mode, scope,
+                       state and nonce. Anybody is whoever they say they are.
+      /account         Where people turn forwarding off or on, stop using an app, or delete their Apple Account. The
+                       team's receiver is told.
+    A redirect_uri has to be one that was made known with the team, byte for byte, in "redirect_uris":["https://…"]: https
+    without a fragment, or http on loopback. What asks for name or e-mail has to ask for response_mode=form_post.
+
     """
   static let examples = [
     CommandExample("siwa simulate --port 8444 --folder ./rehearsal", "Puts certificate.pem into the folder and serves.")

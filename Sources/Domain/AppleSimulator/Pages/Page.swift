@@ -35,7 +35,8 @@ struct Page {
       status: status,
       headers: [
         ("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-store"),
-        ("Referrer-Policy", "no-referrer"),
+        // The pages' own forms tell their origin: `no-referrer` would hide it from the pages, too.
+        ("Referrer-Policy", "strict-origin"),
         (
           "Content-Security-Policy",
           "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-\(hash)'; frame-ancestors 'none'; "
