@@ -37,7 +37,8 @@ reliability: export SWIFT_BACKTRACE := enable=no
 reliability: ## run the long trials alone: brokers, network, clock, disks, databases and programs break under load; 45 minutes
 	@.ci/packages build test
 	for program in siwa-ingress siwa-audit-log; do $(release) --product $$program || exit; done
-	swift test --disable-xctest $(swift_options) --filter LongReliabilityTests
+	swift test --disable-xctest $(swift_options) --filter 'EndToEndTests\.LongReliabilityTests'
+	swift test --disable-xctest $(swift_options) --filter ConsumerLongReliabilityTests
 
 # With lld: gold, which Swift takes by itself, breaks on the sanitizers' libraries.
 fuzz: export SECONDS_EACH ?= 600
