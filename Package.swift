@@ -94,8 +94,7 @@ let package = Package(
       "Domain", "AppleSimulator", ["AccountEvents", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON"]),
 
     // Programs
-    program(
-      "siwa-ingress", ["AccountServices", "Configuration", "EventLoop", "HTTPServer", "Kafka", "Telemetry"]),
+    program("siwa-ingress", ["AccountServices"]),
     program("siwa-token-revoker", ["AccountServices"]),
     program("siwa-email-relay", ["AccountServices"]),
     program("siwa-data-eraser", ["AccountServices"]),

@@ -1,4 +1,5 @@
 package import Configuration
+import EventLoop
 import PostgreSQL
 
 /// Which database holds the account store, and which key opens it.
@@ -79,6 +80,16 @@ extension StoreSettings {
     case .postgresql(let connectionInfo, let connections):
       try await PostgreSQLAccountStore.open(connectionInfo.revealed, connections: connections, try masterKey())
     }
+  }
+
+  /// Opens the store for as long as `body` needs it.
+  @Loop
+  package func use<Value>(_ body: @Loop (any AccountStore) async throws -> Value) async throws -> Value {
+    let store = try await open()
+    let result: Result<Value, any Error>
+    do { result = .success(try await body(store)) } catch { result = .failure(error) }
+    await store.close()
+    return try result.get()
   }
 
   /// What an operator does with the store, opened or not.

@@ -61,6 +61,9 @@ package final class EndpointServer {
     }
   }
 
+  /// Takes a certificate that was replaced, without waiting for the next look at it.
+  package func renewCertificate() { certificate?.look(insisting: true) }
+
   /// Takes nothing new, and answers what was asked.
   package func drain(within patience: Duration) async { await server.drain(within: patience) }
 }

@@ -1,16 +1,12 @@
 import AccountStore
 package import Configuration
 import EventLoop
-import Glibc
-import HTTPServer
-import Telemetry
+package import Telemetry
 
 /// `siwa-accounts`: reads the configuration, opens the store, and serves until a signal comes.
-package struct AccountsCommand: Command {
+package struct AccountsCommand: ServiceCommand {
   /// The name of the program.
   package static let program = "siwa-accounts"
-  /// The command has no name of its own.
-  package static let name = ""
   /// What it does.
   package static let summary = "Signs people in for applications: verifies, exchanges the code, keeps the tokens."
   /// What whoever runs it has to know.
@@ -32,85 +28,25 @@ package struct AccountsCommand: Command {
     CommandExample("siwa config check --program \(program)", "Says beforehand whether it would start."),
   ]
 
-  private let options: ConfigurationOptions
+  package let options: ConfigurationOptions
 
   /// Reads the arguments.
   package init(reading arguments: inout CommandArguments) { options = ConfigurationOptions(reading: &arguments) }
 
-  /// Runs the program and ends the process.
-  package static func main() {
-    Signals.block([SIGHUP, SIGINT, SIGTERM])
-    let words = Array(CommandLine.arguments.dropFirst())
-    let program = CommandLineProgram(program, AccountsCommand.self)
-    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
-  }
-
-  /// Serves.
-  package func run() async -> ExitCode { await serve() }
-
-  @Loop
-  private func serve() async -> ExitCode {
-    do {
-      let loaded = try ConfigurationSchema.siwa.load(
-        AccountsConfiguration.self, from: options.sources(environment: ConfigurationSources.processEnvironment))
-      let logger = Logger(level: loaded.value.log.level, format: loaded.value.log.format)
-      for warning in loaded.warnings { logger.warning("configuration", ["warning": .describing(warning)]) }
-      let store = try await loaded.value.store.open()
-      let result: Result<ExitCode, any Error>
-      do {
-        let service = try await AccountsService(
-          loaded.value, store: store, registry: MetricsRegistry(), logger: logger)
-        result = .success(try await serve(service, within: loaded.value.accounts.drainDeadline, logger))
-      } catch {
-        result = .failure(error)
-      }
-      await store.close()
-      return try result.get()
-    } catch let faults as ConfigurationError {
-      Terminal.complain("\(faults)")
-      return .misuse
-    } catch {
-      Terminal.complain("\(Self.program): \(error)")
-      return isMisuse(error) ? .misuse : .failure
+  /// Serves on the store.
+  package static func serve(_ settings: AccountsConfiguration, _ logger: Logger) async throws {
+    try await settings.store.use { store in
+      let service = try await AccountsService(settings, store: store, registry: MetricsRegistry(), logger: logger)
+      let life = ServiceLife(
+        serve: {
+          await service.run()
+          return nil
+        }, drain: { await service.drain(within: $0) }, renewCertificate: { service.renewCertificate() })
+      try await life.run(
+        draining: settings.accounts.drainDeadline,
+        lateness: "the time to drain is over: sign-ins under way have to begin again", logger)
     }
-  }
-
-  private func isMisuse(_ error: any Error) -> Bool {
-    switch error {
-    case let error as HTTPServerError: error.code != .listen
-    case let error as AccountStoreError: [.notMigrated, .newerVersion, .wrongMasterKey].contains(error.code)
-    default: false
-    }
-  }
-
-  /// Runs the service; the first signal drains it, the second ends the process.
-  @Loop
-  private func serve(
-    _ service: AccountsService, within patience: Duration, _ logger: Logger
-  ) async throws -> ExitCode {
-    let signals = try Signals([SIGINT, SIGTERM])
-    let renewals = try Signals([SIGHUP])
-    let limit = Deadline()
-    defer { limit.invalidate() }
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask(executorPreference: Loop.executor) { await service.run() }
-      group.addTask(executorPreference: Loop.executor) {
-        while await renewals.next() != nil { await service.renewCertificate() }
-      }
-      _ = await signals.next()
-      group.addTask(executorPreference: Loop.executor) {
-        if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
-      }
-      limit.onPass {
-        logger.error("the time to drain is over: sign-ins under way have to begin again")
-        _exit(ExitCode.failure.rawValue)
-      }
-      limit.set(.now + patience)
-      await service.drain(within: patience)
-      signals.close()
-      renewals.close()
-      await group.waitForAll()
-    }
-    return .success
   }
 }
+
+extension AccountsConfiguration: ServiceConfiguration {}

@@ -1,17 +1,11 @@
-import AccountStore
 package import Configuration
 import EventLoop
-import Glibc
-import HTTPServer
-import Kafka
-import Telemetry
+package import Telemetry
 
 /// `siwa-audit-log`: reads the configuration, opens the log, and serves until a signal comes.
-package struct AuditLogCommand: Command {
+package struct AuditLogCommand: ServiceCommand {
   /// The name of the program.
   package static let program = "siwa-audit-log"
-  /// The command has no name of its own.
-  package static let name = ""
   /// What it does.
   package static let summary = "Keeps the audit log: every obligation, every effect and every decision of a person."
   /// What whoever runs it has to know.
@@ -23,6 +17,7 @@ package struct AuditLogCommand: Command {
 
     SIGTERM or SIGINT: publishes what was read, ends with 0. A second one ends at once, with 1, and so does what takes
     longer than audit-log.drain: the next process goes on from what is on the disk.
+    SIGHUP: takes a replaced certificate at once, instead of within seconds.
     Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
 
     \(ConfigurationSchema.siwa.help(of: program))
@@ -34,72 +29,23 @@ package struct AuditLogCommand: Command {
     CommandExample("siwa config check --program \(program)", "Says beforehand whether it would start."),
   ]
 
-  private let options: ConfigurationOptions
+  package let options: ConfigurationOptions
 
   /// Reads the arguments.
   package init(reading arguments: inout CommandArguments) { options = ConfigurationOptions(reading: &arguments) }
 
-  /// Runs the program and ends the process.
-  package static func main() {
-    Signals.block([SIGINT, SIGTERM])
-    let words = Array(CommandLine.arguments.dropFirst())
-    let program = CommandLineProgram(program, AuditLogCommand.self)
-    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
-  }
-
-  /// Serves.
-  package func run() async -> ExitCode { await serve() }
-
-  @Loop
-  private func serve() async -> ExitCode {
-    do {
-      let loaded = try ConfigurationSchema.siwa.load(
-        AuditLogConfiguration.self, from: options.sources(environment: ConfigurationSources.processEnvironment))
-      let logger = Logger(level: loaded.value.log.level, format: loaded.value.log.format)
-      for warning in loaded.warnings { logger.warning("configuration", ["warning": .describing(warning)]) }
-      let service = try await AuditLogService(loaded.value, registry: MetricsRegistry(), logger: logger)
-      return try await serve(service, within: loaded.value.audit.drainDeadline, logger)
-    } catch let faults as ConfigurationError {
-      Terminal.complain("\(faults)")
-      return .misuse
-    } catch {
-      Terminal.complain("\(Self.program): \(error)")
-      return isMisuse(error) ? .misuse : .failure
-    }
-  }
-
-  private func isMisuse(_ error: any Error) -> Bool {
-    switch error {
-    case let error as KafkaError: error.code == .invalidConfiguration
-    case let error as HTTPServerError: error.code != .listen
-    case let error as AccountStoreError: [.notMigrated, .newerVersion, .wrongMasterKey].contains(error.code)
-    default: false
-    }
-  }
-
-  /// Runs the service; the first signal drains it, the second ends the process.
-  @Loop
-  private func serve(
-    _ service: AuditLogService, within patience: Duration, _ logger: Logger
-  ) async throws -> ExitCode {
-    let signals = try Signals([SIGINT, SIGTERM])
-    let limit = Deadline()
-    defer { limit.invalidate() }
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask(executorPreference: Loop.executor) { await service.run() }
-      _ = await signals.next()
-      group.addTask(executorPreference: Loop.executor) {
-        if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
-      }
-      limit.onPass {
-        logger.error("the time to drain is over: the next process publishes what is not published")
-        _exit(ExitCode.failure.rawValue)
-      }
-      limit.set(.now + patience)
-      await service.drain(within: patience)
-      signals.close()
-      await group.waitForAll()
-    }
-    return .success
+  /// Keeps the log.
+  package static func serve(_ settings: AuditLogConfiguration, _ logger: Logger) async throws {
+    let service = try await AuditLogService(settings, registry: MetricsRegistry(), logger: logger)
+    let life = ServiceLife(
+      serve: {
+        await service.run()
+        return nil
+      }, drain: { await service.drain(within: $0) }, renewCertificate: { service.renewCertificate() })
+    try await life.run(
+      draining: settings.audit.drainDeadline,
+      lateness: "the time to drain is over: the next process publishes what is not published", logger)
   }
 }
+
+extension AuditLogConfiguration: ServiceConfiguration {}

@@ -100,6 +100,9 @@ package final class AuditLogService {
     }
   }
 
+  /// Takes a certificate that was replaced, without waiting for the next look at it.
+  package func renewCertificate() { server.renewCertificate() }
+
   /// Ends in good order, within `patience`: publishes what was read, and lets another process have the log.
   package func drain(within patience: Duration) async {
     let end = MonotonicTime.now + patience

@@ -1,14 +1,12 @@
 import AccountStore
 import Configuration
 import EventLoop
-import Glibc
-import HTTPServer
-import Kafka
 import Telemetry
 
 /// Reads the configuration, builds the consumer, and serves until a signal comes.
-struct ConsumerCommand<Program: ConsumerProgram>: Command {
-  static var name: String { "" }
+struct ConsumerCommand<Program: ConsumerProgram>: ServiceCommand {
+  static var program: String { Program.program }
+  static var schema: ConfigurationSchema { Program.schema }
   static var summary: String { Program.summary }
   static var details: String {
     (Program.explanation.isEmpty ? "" : Program.explanation + "\n\n") + """
@@ -29,82 +27,18 @@ struct ConsumerCommand<Program: ConsumerProgram>: Command {
     ]
   }
 
-  /// How long telling Kafka may take in the end, where it does not answer: librdkafka would wait for a minute.
-  private static var grace: Duration { .seconds(2) }
-
-  private let options: ConfigurationOptions
+  let options: ConfigurationOptions
 
   init(reading arguments: inout CommandArguments) { options = ConfigurationOptions(reading: &arguments) }
 
-  func run() async -> ExitCode { await serve() }
-
-  @Loop
-  private func serve() async -> ExitCode {
-    do {
-      let loaded = try Program.schema.load(
-        ConsumerConfiguration<Program>.self,
-        from: options.sources(environment: ConfigurationSources.processEnvironment))
-      let logger = Logger(level: loaded.value.log.level, format: loaded.value.log.format)
-      for warning in loaded.warnings { logger.warning("configuration", ["warning": .describing(warning)]) }
-      let store = try await loaded.value.store.open()
-      let result = await serve(loaded.value, store, logger)
-      await store.close()
-      return try result.get()
-    } catch let faults as ConfigurationError {
-      Terminal.complain("\(faults)")
-      return .misuse
-    } catch {
-      Terminal.complain("\(Program.program): \(error)")
-      return isMisuse(error) ? .misuse : .failure
-    }
-  }
-
-  private func isMisuse(_ error: any Error) -> Bool {
-    switch error {
-    case let error as KafkaError: error.code == .invalidConfiguration
-    case let error as HTTPServerError: error.code != .listen
-    case let error as AccountStoreError:
-      [.notMigrated, .newerVersion, .wrongMasterKey].contains(error.code)
-    default: false
-    }
-  }
-
-  /// Runs the service; the first signal drains it, the second ends the process.
-  @Loop
-  private func serve(
-    _ configuration: ConsumerConfiguration<Program>, _ store: any AccountStore, _ logger: Logger
-  ) async -> Result<ExitCode, any Error> {
-    do {
-      let running = try await RunningConsumer(configuration, store: store, registry: MetricsRegistry(), logger: logger)
-      let signals = try Signals([SIGINT, SIGTERM])
-      let limit = Deadline()
-      defer { limit.invalidate() }
-      let failure = await withTaskGroup(of: KafkaError?.self) { group in
-        group.addTask(executorPreference: Loop.executor) {
-          let failure = await running.run()
-          await signals.close()
-          return failure
-        }
-        if await signals.next() != nil {
-          group.addTask(executorPreference: Loop.executor) {
-            if await signals.next() != nil { _exit(ExitCode.failure.rawValue) }
-            return nil
-          }
-          limit.onPass {
-            logger.error("the time to drain is over: the next process does what is not done, or not committed")
-            _exit(ExitCode.failure.rawValue)
-          }
-          limit.set(.now + configuration.consumer.drainDeadline + Self.grace)
-          await running.drain(within: configuration.consumer.drainDeadline)
-        }
-        var failure: KafkaError?
-        while let result = await group.next() { failure = failure ?? result }
-        return failure
-      }
-      if let failure { throw failure }
-      return .success(.success)
-    } catch {
-      return .failure(error)
+  static func serve(_ settings: ConsumerConfiguration<Program>, _ logger: Logger) async throws {
+    try await settings.store.use { store in
+      let running = try await RunningConsumer(settings, store: store, registry: MetricsRegistry(), logger: logger)
+      // Telling Kafka in the end would take librdkafka a minute, where it does not answer.
+      let life = ServiceLife(serve: { await running.run() }, drain: { await running.drain(within: $0) })
+      try await life.run(
+        draining: settings.consumer.drainDeadline,
+        lateness: "the time to drain is over: the next process does what is not done, or not committed", logger)
     }
   }
 }

@@ -3,7 +3,7 @@ package import Configuration
 import Kafka
 
 /// What the program of a consumer reads at start.
-package struct ConsumerConfiguration<Program: ConsumerProgram>: Configurable {
+package struct ConsumerConfiguration<Program: ConsumerProgram>: ServiceConfiguration {
   /// Where events come from.
   package let kafka: KafkaSettings
   /// Where effects go.

@@ -1,7 +1,5 @@
 public import AccountStore
 public import Configuration
-import EventLoop
-import Glibc
 
 /// A program around a consumer: it reads the configuration, joins the group, and serves until a signal comes.
 ///
@@ -37,12 +35,7 @@ extension ConsumerProgram {
   public static var verifies: Bool { false }
 
   /// Runs the program and ends the process.
-  public static func main() {
-    Signals.block([SIGINT, SIGTERM])
-    let words = Array(CommandLine.arguments.dropFirst())
-    let program = CommandLineProgram(program, ConsumerCommand<Self>.self)
-    ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
-  }
+  public static func main() { ConsumerCommand<Self>.main() }
 
   /// All settings of all programs, this one among them.
   static var schema: ConfigurationSchema {
