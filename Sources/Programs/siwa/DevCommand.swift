@@ -6,11 +6,14 @@ import Glibc
 struct DevCommand: Command {
   static let name = "dev"
   static let summary =
-    "Runs everything here: a simulated Apple, Kafka, the ingress, the consumers, the audit log and a demo application."
+    "Runs everything here: a simulated Apple, Kafka, all of siwa, and a shop in which one signs in with Apple."
   static let details = """
     Nothing is kept but what --once proves: certificates, keys and the embedded Kafka go when the command ends. The simulated Apple really
-    signs, the ingress really verifies, the consumers really revoke and erase, from a demo application's database; only
-    trust anchors and addresses differ from production.
+    signs, the ingress really verifies, the consumers really revoke and erase, from the shop's database; only trust anchors
+    and addresses differ from production.
+
+    Open the shop in a browser, Chromium or Firefox: sign in as anybody, see the account, change things at the simulated
+    Apple, and watch what follows. The shop is an application like any other: docs/sign-in.md says how it is made.
 
     With --once the audit log has to say in the end that every obligation is met. The receipts of a deleted account and a
     bundle of the log stay in a folder, and docs/verify.py of the repository that siwa was built in checks them, which

@@ -13,12 +13,12 @@ extension Rehearsal {
     let types: [NotificationType] = [.emailDisabled, .emailEnabled, .consentRevoked, .accountDeleted]
     var round = 0
     do {
-      try await consumers.join(within: Self.patience)
+      try await services.join(within: Self.patience)
       while true {
         let (one, other) = Self.people(of: round)
         for (person, name) in [(one, "person \(round)"), (other, "another person \(round)")] {
           story.introduce(person, as: name)
-          try await consumers.signIn(person, at: apple)
+          try await services.signIn(person, at: apple)
         }
         for type in types {
           let notification = try apple.sign(type, of: one, for: Self.audience)
@@ -57,7 +57,7 @@ extension Rehearsal {
       id: id, team: team, audience: audience, subject: subject, kind: .accountDeletionRequested, occurredAt: now,
       issuedAt: now)
     if number == 0 { events.insert(id) }
-    let record = EventRecord(event, requestedBy: nil, because: nil, code: consumers.store.code)
+    let record = EventRecord(event, requestedBy: nil, because: nil, code: services.store.code)
     _ = try await producer.send(KafkaRecord(record))
   }
 
@@ -68,6 +68,7 @@ extension Rehearsal {
         let records = try await reader.next(upTo: 100)
         if records.isEmpty { return nil }
         for record in records {
+          try shop.read(record)
           for (type, line) in try story.tell(record) {
             Terminal.say(line)
             missing.remove(type)
@@ -92,7 +93,7 @@ extension Rehearsal {
     let end = MonotonicTime.now + Self.patience
     while true {
       var remains: [String] = []
-      for person in [people.one, people.other] { remains += try await consumers.remains(of: person) }
+      for person in [people.one, people.other] { remains += try await services.remains(of: person) }
       if remains.isEmpty {
         Terminal.say("One event of every type has arrived, and what follows from it is done: of two people")
         Terminal.say("no customer is left in the shop, no token, and no mail state.")
@@ -111,7 +112,7 @@ extension Rehearsal {
     guard let deletion else { preconditionFailure("all types were sent") }
     let folder = try proof ?? TemporaryFolder.make(named: "siwa-proof-")
     let people = Self.people(of: 0)
-    let proof = try await consumers.prove(
+    let proof = try await services.prove(
       events, of: [people.one, people.other], withReceiptsOf: deletion, in: folder, within: Self.patience)
     Terminal.say("Every obligation is met, by the audit log of \(proof.size) entries. What proves it stays:")
     Terminal.say("  the receipt of the erasure  \(proof.erasure)")

@@ -10,11 +10,12 @@ import HTTPServer
 import Kafka
 import Telemetry
 
-/// The whole way of a notification inside one process: a simulated Apple, Kafka, the ingress, the consumers with a demo
-/// application, the audit log, and a reader of their topics.
+/// The whole way of a notification inside one process: a simulated Apple, Kafka, the ingress, siwa-accounts, the consumers,
+/// the audit log, a shop in which people sign in, and a reader of their topics.
 @Loop
 final class Rehearsal {
   static let audience = "com.example.app"
+  private static let shopAudience = "com.example.web"
   static let team = "A1B2C3D4E5"
   private static let path = "/apple/notifications"
   static let patience = Duration.seconds(10)
@@ -22,10 +23,15 @@ final class Rehearsal {
   private let folder: ScratchFolder
   let apple: SimulatedApple
   private let appleServer: SimulatedAppleServer
+  /// Apple's pages for browsers, which would warn of the certificate.
+  private let applePages: SimulatedAppleServer
   private let cluster: EmbeddedCluster?
   private let bootstrapServers: String
   private let ingress: IngressService
-  let consumers: RehearsedConsumers
+  let services: RehearsedServices
+  let shop: Shop
+  private let shopServer: EndpointServer
+  private let accountsClient: AccountsClient
   let producer: Producer
   let reader: Consumer
   private let receiver: HTTPClientURL
@@ -59,6 +65,7 @@ final class Rehearsal {
       ring: try KeyRing(generating: 2), issuer: AppleNotification.appleIssuer, trustAnchors: anchors,
       clock: { Timestamp.now })
     appleServer = try SimulatedAppleServer(apple, port: 0, tls: tls)
+    applePages = try SimulatedAppleServer(apple, port: 0, tls: nil)
 
     (cluster, bootstrapServers) = try await Self.cluster(brokers)
     let kafka = KafkaSettings(properties: Properties(["bootstrap.servers": bootstrapServers]))
@@ -74,12 +81,26 @@ final class Rehearsal {
       preconditionFailure("an address of our own")
     }
     self.receiver = receiver
-    guard let team = TeamID(Self.team), let client = ClientID(Self.audience) else {
-      preconditionFailure("our own constants")
-    }
-    consumers = try await RehearsedConsumers(
-      in: folder, team: team, client: client, apple: apple, server: appleServer, bootstrapServers: bootstrapServers,
-      relayPort: try Self.freePort())
+    guard let team = TeamID(Self.team), let client = ClientID(Self.audience), let web = ClientID(Self.shopAudience)
+    else { preconditionFailure("our own constants") }
+    services = try await RehearsedServices(
+      in: folder, team: team, clients: (client, web), apple: apple, server: appleServer,
+      bootstrapServers: bootstrapServers, relayPort: try Self.freePort())
+    accountsClient = AccountsClient(
+      "https://\(services.accounts.address)", token: services.accountsToken, trusting: anchors)
+    let shop = Shop(
+      port: try Self.freePort(),
+      Shop.Configuration(
+        client: web, team: team, authorize: applePages.authorizationURL, appleAccount: applePages.accountURL),
+      accountsClient, services.customers)
+    shopServer = try EndpointServer(
+      .loopback(port: shop.port), tls: nil,
+      EndpointServer.Bounds(
+        head: 16_384, body: 65_536, connections: 64, connectionsPerAddress: 64, request: .seconds(120)),
+      registry: MetricsRegistry(), logger: Logger(level: .warning, format: .text), now: { .now },
+      handler: { request in await shop.answer(request) })
+    self.shop = shop
+    apple.register(redirectURIs: [shop.redirectURI], for: Self.shopAudience)
     apple.notifications = plan
   }
 
@@ -97,16 +118,20 @@ final class Rehearsal {
   /// Where everything is, for people who want to look.
   var whereabouts: [String] {
     [
+      "Open the shop       \(shop.origin)/  in a browser: sign in, and delete your account",
+      "Your Apple Account  \(applePages.accountURL)  turn off forwarding, stop using the shop, delete the account",
+      "",
       "Apple (simulated)   \(appleServer.keysURL)",
       "Kafka (\(cluster == nil ? "real)    " : "embedded)")    \(bootstrapServers)",
       "Ingress             \(receiver)",
       "Administration      http://\(ingress.administrationAddress)  /livez /readyz /metrics",
-      "Mailers ask         \(consumers.relay.address)/v1/email-relay/\(Self.team)/SUB",
-      "                    with Authorization: Bearer \(consumers.relay.token)",
-      "Audit log           \(consumers.auditLog.address)/checkpoint",
-      "                    verified by \(consumers.auditLog.key)",
-      "Demo application    \(consumers.shop.path)",
-      "Configuration       \(consumers.file)  (of the consumers, the audit log, and siwa audit)",
+      "Mailers ask         \(services.relay.address)/v1/email-relay/\(Self.team)/SUB",
+      "                    with Authorization: Bearer \(services.relay.token)",
+      "Audit log           \(services.auditLog.address)/checkpoint",
+      "                    verified by \(services.auditLog.key)",
+      "siwa-accounts       https://\(services.accounts.address)/v1/",
+      "The shop's data     \(services.customers.path)",
+      "Configuration       \(services.file)  (of siwa-accounts, the consumers, the audit log, and siwa audit)",
       "Trust anchor        \(folder.file("certificate.pem"))",
       "",
       "Send one yourself:",
@@ -125,12 +150,20 @@ final class Rehearsal {
         await appleServer.run()
         return nil
       }
+      group.addTask(executorPreference: loop) { [applePages] in
+        await applePages.run()
+        return nil
+      }
+      group.addTask(executorPreference: loop) { [shopServer] in
+        await shopServer.run()
+        return nil
+      }
       group.addTask(executorPreference: loop) { [ingress] in
         await ingress.run()
         return nil
       }
-      group.addTask(executorPreference: loop) { [consumers] in
-        guard let failure = await consumers.run() else { return nil }
+      group.addTask(executorPreference: loop) { [services] in
+        guard let failure = await services.run() else { return nil }
         Terminal.complain("siwa: \(failure)")
         return .failure
       }
@@ -138,7 +171,9 @@ final class Rehearsal {
       group.addTask(executorPreference: loop) { [self] in await tell(once: once) }
       let first = await group.next() ?? nil
       group.cancelAll()
-      await consumers.drain()
+      await shopServer.drain(within: Self.patience)
+      accountsClient.close()
+      await services.drain()
       await ingress.drain(within: Self.patience)
       await producer.close(within: Self.patience)
       await reader.close()
@@ -187,11 +222,11 @@ extension Rehearsal {
     kafka: KafkaSettings, tls: TLSServerConfiguration, keysURL: String, keysFile: String, spool: String,
     trustedCA: String
   ) throws -> IngressConfiguration {
-    guard let client = ClientID(audience), let team = TeamID(team), let keysURL = HTTPClientURL(keysURL) else {
-      preconditionFailure("our own constants")
-    }
+    guard let client = ClientID(audience), let web = ClientID(shopAudience), let team = TeamID(team),
+      let keysURL = HTTPClientURL(keysURL)
+    else { preconditionFailure("our own constants") }
     return IngressConfiguration(
-      teams: TeamsSettings(teams: [client: team]),
+      teams: TeamsSettings(teams: [client: team, web: team]),
       apple: AppleSettings(
         issuer: AppleNotification.appleIssuer, keysURL: keysURL, keysFile: keysFile, keysRefresh: .seconds(60),
         keysPause: .seconds(1), deadline: .seconds(5), clockTolerance: .seconds(60), trustedCA: trustedCA, proxy: .none),

@@ -80,7 +80,7 @@ struct Story {
 
 extension AccountOutcome.Target {
   /// What an erasure came to.
-  fileprivate var words: String {
+  var words: String {
     let counts = [("found", before), ("rows erased", affected), ("left", after)]
       .compactMap { name, count in count.map { "\($0) \(name)" } }
     return "; \(name) \(state)" + (counts.isEmpty ? "" : ": \(counts.joined(separator: ", "))")

@@ -82,6 +82,17 @@ final class Browser {
   /// Clicks, and waits for the page that may come of it.
   func click(_ selector: String) async throws { try await post("element/\(try await find(selector))/click", [:]) }
 
+  /// The value of a cookie, whether or not scripts may see it.
+  func cookie(_ name: String) async throws -> String {
+    let cookie = try await get("cookie/\(name)") as? [String: Any]
+    return try #require(cookie?["value"] as? String)
+  }
+
+  /// Makes the window as large as this, in pixels.
+  func resize(width: Int, height: Int) async throws {
+    try await post("window/rect", ["width": width, "height": height])
+  }
+
   /// What the page looks like, as PNG.
   func screenshot() async throws -> [UInt8] {
     let text = try #require(try await get("screenshot") as? String)

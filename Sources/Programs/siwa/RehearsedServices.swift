@@ -4,21 +4,26 @@ import AccountStore
 import AppleID
 import AppleSimulator
 import Configuration
+import Cryptography
 import EventLoop
 import Kafka
 import Telemetry
 import TransparencyLog
 
-/// The three consumers and the audit log in this process, as their programs would run them from one file, and a demo
-/// application.
+/// siwa-accounts, the three consumers and the audit log in this process, as their programs would run them from one file, and
+/// the shop's customers.
 @Loop
-final class RehearsedConsumers {
+final class RehearsedServices {
   private static let patience = Duration.seconds(10)
   /// The name of the audit log, under which it is published nowhere.
   private static let origin = "siwa-dev.example/audit-log"
 
-  /// The demo application, from which people are erased.
-  let shop: DemoApplication
+  /// The shop's own data, from which people are erased.
+  let customers: Customers
+  /// Signs people in.
+  let accounts: AccountsService
+  /// What the shop shows it.
+  let accountsToken: String
   /// What is known of accounts.
   let store: any AccountStore
   /// The file that configures all programs.
@@ -34,45 +39,56 @@ final class RehearsedConsumers {
   private let team: TeamID
   private let client: ClientID
 
-  /// Makes store, key and configuration in the folder, and all parts from them.
+  /// Makes store, key and configuration in the folder, and all parts from them. `clients` are the apps of the team: the one
+  /// that people of the rounds sign in to, and the shop's.
   init(
-    in folder: borrowing ScratchFolder, team: TeamID, client: ClientID, apple: SimulatedApple,
+    in folder: borrowing ScratchFolder, team: TeamID, clients: (app: ClientID, web: ClientID), apple: SimulatedApple,
     server: SimulatedAppleServer, bootstrapServers: String, relayPort: UInt16
   ) async throws {
-    (self.team, self.client) = (team, client)
-    let key = try apple.enroll(team: team.text, clients: [client.text])
+    (self.team, client) = (team, clients.app)
+    let key = try apple.enroll(team: team.text, clients: [clients.app.text, clients.web.text])
     try folder.write(key.privateKeyPEM, to: "AuthKey.p8")
     try folder.write(try MasterKey.newText(), to: "master-key")
     let (auditSigner, auditKey) = try NoteSigner.generate(name: Self.origin)
     try folder.write("\(auditKey)\n", to: "audit-key")
     let token = try MasterKey.newText()
     try folder.write(token, to: "email-relay-token")
-    shop = try DemoApplication(in: folder.file("shop.sqlite"))
+    accountsToken = try .secret()
+    customers = try Customers(in: folder.file("shop.sqlite"))
     file = folder.file("siwa.yaml")
     relay = ("http://127.0.0.1:\(relayPort)", token.split(separator: "\n").first.map(String.init) ?? token)
     try folder.write(
       """
       teams:
         \(team):
-          audiences: [\(client)]
+          audiences: [\(clients.app), \(clients.web)]
           key-id: \(key.id)
           private-key: AuthKey.p8
           erase: { consent-revoked: [] }
       apple:
         issuer: \(AppleNotification.appleIssuer)
+        keys: \(server.keysURL)
+        keys-file: accounts-apple-keys.json
         token: \(server.tokenURL)
         revoke: \(server.revocationURL)
         trusted-ca: certificate.pem
       # The Kafka inside this process answers who waits for records at the end of that time alone.
       kafka: { bootstrap.servers: "\(bootstrapServers)", fetch.wait.max.ms: 10 }
       store: { sqlite: store.sqlite, master-key: master-key }
+      accounts:
+        listen: "127.0.0.1:0"
+        admin: "127.0.0.1:0"
+        certificate: certificate.pem
+        private-key: key.pem
+        callers:
+          shop: { clients: [\(clients.web)], tokens: [\(SHA256.digest(of: Array(accountsToken.utf8)))] }
       token-revoker: { admin: "127.0.0.1:0" }
       data-eraser:
         admin: "127.0.0.1:0"
         targets:
           shop:
             sqlite: shop.sqlite
-      \(DemoApplication.erasure)
+      \(Customers.erasure)
       email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:\(relayPort)", token: email-relay-token }
       audit-log:
         admin: "127.0.0.1:0"
@@ -94,6 +110,8 @@ final class RehearsedConsumers {
     _ = try await revoking.store.administration().migrate()
     store = try await revoking.store.open()
     let logger = Logger(level: revoking.log.level, format: revoking.log.format)
+    accounts = try await AccountsService(
+      try load(AccountsConfiguration.self), store: store, registry: MetricsRegistry(), logger: logger)
     endpoints = AppleTokenEndpoints(
       revoking.own.apple, teams: revoking.own.teams, concurrency: 4, userAgent: "siwa-dev", now: { .now })
     revoker = try await RunningConsumer(revoking, store: store, registry: MetricsRegistry(), logger: logger)
@@ -116,6 +134,10 @@ final class RehearsedConsumers {
         await auditLog.run()
         return nil
       }
+      group.addTask(executorPreference: Loop.executor) { [accounts] in
+        await accounts.run()
+        return nil
+      }
       var failure: KafkaError?
       while let result = await group.next() { failure = failure ?? result }
       return failure
@@ -132,6 +154,7 @@ final class RehearsedConsumers {
 
   /// Ends all of them in good order, the log last.
   func drain() async {
+    await accounts.drain(within: Self.patience)
     for consumer in [revoker, eraser, mail] { await consumer.drain(within: Self.patience) }
     await auditLog.drain(within: Self.patience)
     await store.close()
@@ -150,7 +173,7 @@ final class RehearsedConsumers {
       Account(team: team, subject: subject), at: time,
       tokens: [NewToken(kind: .refresh, client: client, value: token)])
     guard refused.isEmpty else { throw DemoFailure.tokenNotKept }
-    try shop.welcome(person, of: team)
+    try customers.welcome(subject, of: team, email: person.address, isRelayed: person.hidesAddress, at: time)
   }
 
   /// Has the audit log prove that all is done for these people, whose events these are.
@@ -168,7 +191,7 @@ final class RehearsedConsumers {
     guard let subject = AppleSubject(person.subject) else { return [] }
     let account = Account(team: team, subject: subject)
     var remains: [String] = []
-    if try shop.knows(subject) { remains.append("a customer in the shop") }
+    if try customers.knows(subject) { remains.append("a customer in the shop") }
     if try await !store.tokens(of: account).isEmpty { remains.append("a token") }
     if case .known = try await store.relayStates(of: [account]).first { remains.append("a mail state") }
     return remains
