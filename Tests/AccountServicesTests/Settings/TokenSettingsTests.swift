@@ -102,7 +102,7 @@ import Testing
       environment: [
         "SIWA_TEAMS_A1B2C3D4E5_AUDIENCES": "com.example.app", "SIWA_TEAMS_A1B2C3D4E5_KEY_ID": "ABC123DEFG",
         "SIWA_TEAMS_A1B2C3D4E5_PRIVATE_KEY": pem, "SIWA_TEAMS_A1B2C3D4E5_KEY_ID_SECOND": "DEF456GHJK",
-        "SIWA_TEAMS_A1B2C3D4E5_PRIVATE_KEY_SECOND_FILE": directory.write("second.p8", pem),
+        "SIWA_TEAMS_A1B2C3D4E5_PRIVATE_KEY_SECOND_FILE": directory.write("second.p8", try P256PrivateKey().pem()),
       ])
     #expect(faults(sources) == "")
   }
@@ -125,7 +125,14 @@ import Testing
     #expect(try faults(both[0]).contains("key-id-second: goes with private-key-second, which is missing"))
     #expect(try faults(both[1]).contains("private-key-second: goes with key-id-second, which is missing"))
     #expect(try faults("key-id-second: ABC123DEFG", both[1]).contains("key-id-second: is the ID of the first key"))
-    #expect(try faults("key-id-second: short", both[1]).contains("key-id-second: expected a key ID"))
+    let short = try faults("key-id-second: short", both[1])
+    #expect(short.contains("key-id-second: expected a key ID") && !short.contains("missing"), "\(short)")
+    let absent = try faults(both[0], "private-key-second: no-such.p8")
+    #expect(absent.contains("private-key-second: ") && !absent.contains("missing"), "\(absent)")
+    let first = try P256PrivateKey().pem()
+    _ = directory.write("same.p8", first)
+    let same = self.faults(try sources(first, "    \(both[0])\n    private-key-second: same.p8"))
+    #expect(same.contains("private-key-second: holds the first key"), "\(same)")
     _ = directory.write("second.p8", "no key")
     #expect(try faults(both[0], both[1]).contains("private-key-second: expected a private key as Apple gives it"))
   }

@@ -27,6 +27,8 @@ package struct TeamsSettings: Configurable {
       let second = TeamKey(secondOf: team, reading: &settings, at: path)
       if let first, let second, first.id == second.id {
         settings.refuse("\(path).key-id-second", "is the ID of the first key: a second one has an ID of its own")
+      } else if let first, let second, first.isSameKey(as: second) {
+        settings.refuse("\(path).private-key-second", "holds the first key: a second one has a file of its own")
       }
       return (first, second)
     }
@@ -79,11 +81,25 @@ extension TeamKey {
     case (nil, nil): return nil
     case (let id?, let pem?): self.init(team, id, pem, from: "\(path).private-key-second", &settings)
     case (nil, _):
-      settings.refuse("\(path).private-key-second", "goes with key-id-second, which is missing")
+      if !settings.isFaulty("\(path).key-id-second") {
+        settings.refuse("\(path).private-key-second", "goes with key-id-second, which is missing")
+      }
       return nil
     case (_, nil):
-      settings.refuse("\(path).key-id-second", "goes with private-key-second, which is missing")
+      if !settings.isFaulty("\(path).private-key-second") {
+        settings.refuse("\(path).key-id-second", "goes with private-key-second, which is missing")
+      }
       return nil
+    }
+  }
+
+  /// Whether both sign alike; not where that cannot be told.
+  fileprivate func isSameKey(as other: TeamKey) -> Bool {
+    do {
+      let (own, others) = (try privateKey.publicKey, try other.privateKey.publicKey)
+      return own.x == others.x && own.y == others.y
+    } catch {
+      return false
     }
   }
 

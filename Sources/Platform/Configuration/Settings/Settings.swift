@@ -65,6 +65,9 @@ public struct Settings {
     warnings.append(ConfigurationFault(origin: origin(of: path), setting: path, message: message))
   }
 
+  /// Whether something was found that is wrong with a setting: who reads two that belong together has nothing to add then.
+  public func isFaulty(_ path: String) -> Bool { faults.contains { $0.setting == path } }
+
   private func origin(of path: String) -> SettingOrigin {
     resolved.last { $0.path == path }?.origin ?? .preset
   }
