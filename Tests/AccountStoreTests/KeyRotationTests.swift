@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import SQLite
 import Synchronization
@@ -48,6 +49,8 @@ import Testing
     let access = try await database.make()
     let old = try await access.open(access.key)
     try await old.fill(1...1201)
+    let deletion = Sample.valid(EventID("deletion"))
+    _ = try await old.requestDeletion(of: Sample.account(), in: Sample.client, as: deletion, at: Sample.time(9))
     let newest = try newMasterKey()
     let new = newest.replacing(access.key)
     // It runs with both keys from before the rotation until after it.
@@ -67,6 +70,10 @@ import Testing
     await running.close()
 
     // Without the old key all is there; with it alone, nothing is.
+    let last = try await access.open(newest)
+    let waiting = try await last.takeOutbox(by: "a", at: Sample.time(9), until: Sample.time(10), limit: 9)
+    #expect(waiting?.map(\.id) == [deletion])
+    await last.close()
     let report = try await access.administration(newest).verify { _ in }
     #expect(report.accounts == 1203 && report.findings == [])
     let store = try await access.open(newest)

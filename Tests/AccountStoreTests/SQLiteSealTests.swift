@@ -20,6 +20,8 @@ import Testing
     }
     let store = try await rig.open()
     try await store.fill(1...20)
+    _ = try await store.requestDeletion(
+      of: Sample.account(2), in: Sample.client, as: Sample.valid(EventID("asked-for")), at: now)
     #expect(try rig.found(secrets) == [])
     #expect(try rig.found(["email-relay"]) == ["email-relay"], "the bytes are those of the store")
     let deletion = Sample.event("d", of: Sample.account(1), at: 9)

@@ -12,6 +12,7 @@ package final class WatchedStore: AccountStore {
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
     case begin, end, forget, unfinishedExchanges, knowledge
+    case requestDeletion, lastDeletion, deletion, outbox, takeOutbox, removeFromOutbox, leaveOutbox
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -100,6 +101,44 @@ package final class WatchedStore: AccountStore {
 
   package func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
     try await watch(.knowledge) { () throws(AccountStoreError) in try await store.knowledge(of: id) }
+  }
+
+  package func requestDeletion(
+    of account: Account, in client: ClientID, as request: EventID, at time: Timestamp
+  ) async throws(AccountStoreError) -> Deletion? {
+    try await watch(.requestDeletion) { () throws(AccountStoreError) in
+      try await store.requestDeletion(of: account, in: client, as: request, at: time)
+    }
+  }
+
+  package func lastDeletion(of account: AccountID) async throws(AccountStoreError) -> Deletion? {
+    try await watch(.lastDeletion) { () throws(AccountStoreError) in try await store.lastDeletion(of: account) }
+  }
+
+  package func deletion(
+    _ id: EventID, by consumers: [ConsumerName]
+  ) async throws(AccountStoreError) -> DeletionProgress? {
+    try await watch(.deletion) { () throws(AccountStoreError) in try await store.deletion(id, by: consumers) }
+  }
+
+  package func outbox() async throws(AccountStoreError) -> OutboxState {
+    try await watch(.outbox) { () throws(AccountStoreError) in try await store.outbox() }
+  }
+
+  package func takeOutbox(
+    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
+  ) async throws(AccountStoreError) -> [OutboxRecord]? {
+    try await watch(.takeOutbox) { () throws(AccountStoreError) in
+      try await store.takeOutbox(by: holder, at: time, until: end, limit: limit)
+    }
+  }
+
+  package func removeFromOutbox(_ events: [EventID]) async throws(AccountStoreError) {
+    try await watch(.removeFromOutbox) { () throws(AccountStoreError) in try await store.removeFromOutbox(events) }
+  }
+
+  package func leaveOutbox(_ holder: String) async throws(AccountStoreError) {
+    try await watch(.leaveOutbox) { () throws(AccountStoreError) in try await store.leaveOutbox(holder) }
   }
 
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {

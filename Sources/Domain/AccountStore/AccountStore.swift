@@ -79,6 +79,40 @@ package protocol AccountStore: AnyObject, Sendable {
   /// What is known of mail to each account, in the order of `accounts`. Does not wait behind settlements.
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge]
 
+  // MARK: Deletions
+
+  /// A person asks for the deletion of their account in an app: writes that down under the new id `request`, and the event
+  /// that announces it into the outbox, in one transaction. Returns the deletion that was asked for before instead, where
+  /// nobody has signed in since; nil where there is no such account.
+  func requestDeletion(
+    of account: Account, in client: ClientID, as request: EventID, at time: Timestamp
+  ) async throws(AccountStoreError) -> Deletion?
+
+  /// The deletion of the account that was asked for last; nil where none was.
+  func lastDeletion(of account: AccountID) async throws(AccountStoreError) -> Deletion?
+
+  /// How far a deletion is, all as of one moment, with what these consumers have done; nil where there is none.
+  func deletion(
+    _ id: EventID, by consumers: [ConsumerName]
+  ) async throws(AccountStoreError) -> DeletionProgress?
+
+  // MARK: Events of our own
+
+  /// What waits to be published.
+  func outbox() async throws(AccountStoreError) -> OutboxState
+
+  /// The events that wait, in the order in which they were written: `limit` at most. Until `end` nobody but `holder` gets
+  /// any; nil where somebody else is at it.
+  func takeOutbox(
+    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
+  ) async throws(AccountStoreError) -> [OutboxRecord]?
+
+  /// Removes events that are published.
+  func removeFromOutbox(_ events: [EventID]) async throws(AccountStoreError)
+
+  /// Lets others publish at once.
+  func leaveOutbox(_ holder: String) async throws(AccountStoreError)
+
   // MARK: Erasure
 
   /// The steps of each erasure so far, in the order of `events`, and of one in the order in which they were recorded.

@@ -140,6 +140,10 @@ extension PersonTrace {
     for step in holdings.left where step.state == .retained {
       traces.append(PersonTrace(place, "a note that \(step.place.target) has retained something", .impersonal))
     }
+    if holdings.waiting > 0 {
+      let words = "\(holdings.waiting) events of our own, sealed, that wait to be published"
+      traces.append(PersonTrace(place, words, .passing(until: nil)))
+    }
     if holdings.traces > 0 {
       traces.append(PersonTrace(place, "\(holdings.traces) rows by the keyed hash", .impersonal))
     }

@@ -73,6 +73,7 @@ struct StorePrune: Command {
         Settled        \(pruning.settled)
         Steps          \(pruning.steps)
         Attempts       \(pruning.attempts)
+        Deletions      \(pruning.deletions)
         \(isRehearsal ? "Nothing was deleted" : "Deleted")
         """)
       return .success

@@ -40,8 +40,11 @@ final class AccountsStage {
     let asked: String?
   }
 
-  static func run(_ body: @Loop (AccountsStage) async throws -> Void) async throws {
-    let stage = try await AccountsStage()
+  /// Without `brokers` there is no Kafka: people sign in all the same.
+  static func run(
+    brokers: String = "127.0.0.1:1", _ body: @Loop (AccountsStage) async throws -> Void
+  ) async throws {
+    let stage = try await AccountsStage(brokers)
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [server = stage.server] in await server.run() }
       defer { group.cancelAll() }
@@ -51,7 +54,7 @@ final class AccountsStage {
     }
   }
 
-  private init() async throws {
+  private init(_ brokers: String) async throws {
     files = TemporaryDirectory()
     let pair = try SelfSignedCertificate(
       for: ["localhost", "127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 86_400)
@@ -98,6 +101,7 @@ final class AccountsStage {
         revoke: \(server.revocationURL)
         trusted-ca: certificate.pem
         deadline: 60s
+      kafka: { bootstrap.servers: "\(brokers)" }
       store: { sqlite: store.sqlite, master-key: master-key }
       accounts:
         listen: "127.0.0.1:0"

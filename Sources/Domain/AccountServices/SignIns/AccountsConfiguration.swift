@@ -1,5 +1,6 @@
 package import AccountStore
 package import Configuration
+import Kafka
 
 /// What `siwa-accounts` reads at start.
 package struct AccountsConfiguration: Configurable {
@@ -11,6 +12,8 @@ package struct AccountsConfiguration: Configurable {
   package let apple: AppleSettings
   /// Where Apple exchanges codes.
   package let tokens: AppleTokenSettings
+  /// How to reach the cluster, for deletions that were asked for.
+  package let kafka: KafkaSettings
   /// Where sign-ins are kept.
   package let store: StoreSettings
   /// Who asks, and where.
@@ -24,6 +27,8 @@ package struct AccountsConfiguration: Configurable {
     groups = ConsentGroups(reading: &settings)
     apple = AppleSettings(reading: &settings)
     tokens = AppleTokenSettings(reading: &settings)
+    kafka = KafkaSettings(reading: &settings)
+    kafka.tryOn([.producer(deadline: OutboxPublisher.logDeadline), .admin], in: &settings)
     store = StoreSettings(reading: &settings)
     accounts = AccountsSettings(reading: &settings, teams: teams.teams)
     log = LogSettings(reading: &settings)

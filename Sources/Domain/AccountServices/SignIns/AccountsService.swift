@@ -1,11 +1,14 @@
 import AccountEvents
 package import AccountStore
 import AppleID
+import Cryptography
 package import EventLoop
 import HTTPServer
+import Kafka
 package import Telemetry
 
-/// `siwa-accounts` as a service: answers applications, keeps Apple's keys at hand, and looks after what was broken off.
+/// `siwa-accounts` as a service: answers applications, keeps Apple's keys at hand, looks after what was broken off, and
+/// publishes what was asked for.
 @Loop
 package final class AccountsService {
   /// How many requests go to Apple at once.
@@ -25,8 +28,10 @@ package final class AccountsService {
   private let store: any AccountStore
   private let signIns: SignIns
   private let exchanges: ExchangeWatch
+  private let outbox: OutboxPublisher
+  private let topics: TopicWatch
   private let size: StoreWatch
-  private let readiness = Readiness([.keys, .store, .service])
+  private let readiness = Readiness([.keys, .store, .kafka, .service])
   private let logger: Logger
   private var isDraining = false
 
@@ -51,6 +56,18 @@ package final class AccountsService {
       now: { Timestamp.now })
     self.signIns = signIns
     exchanges = ExchangeWatch(store, metrics: metrics, logger: logger, now: { Timestamp.now })
+    let kafka = try configuration.kafka.configuration(of: AccountsCommand.program)
+    let kafkaMetrics = KafkaMetrics(registry)
+    let log = try KafkaEventLog(topics: [.accountEvents]) { () throws(KafkaError) in
+      let producer = try Producer(kafka, deadline: OutboxPublisher.logDeadline, log: logger.forKafka)
+      producer.onStatistics = { kafkaMetrics.note($0, after: $1) }
+      return producer
+    }
+    let outbox = OutboxPublisher(
+      store, log, holder: Base64URL.encode(try SecureRandom.bytes(16)), random: { Double.random(in: 0...1) },
+      now: { Timestamp.now }, registry: registry, logger: logger)
+    self.outbox = outbox
+    topics = TopicWatch(kafka, TopicPlan.ofAccounts, every: TopicWatch.hourly, registry: registry, logger: logger)
     size = StoreWatch(store, registry: registry, logger: logger)
     let settings = configuration.accounts
     let endpoint = AccountsEndpoint(
@@ -88,7 +105,12 @@ package final class AccountsService {
       group.addTask(executorPreference: Loop.executor) { [self] in
         await readiness.watch(.store, logger) { await storeState() }
       }
+      group.addTask(executorPreference: Loop.executor) { [self] in
+        await readiness.watch(.kafka, logger) { await outbox.readiness() }
+      }
       group.addTask(executorPreference: Loop.executor) { [exchanges] in await exchanges.run() }
+      group.addTask(executorPreference: Loop.executor) { [outbox] in await outbox.run() }
+      group.addTask(executorPreference: Loop.executor) { [topics] in await topics.run() }
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       group.addTask(executorPreference: Loop.executor) { [certificate] in await certificate.run() }
@@ -100,8 +122,8 @@ package final class AccountsService {
   /// Takes a certificate that was replaced, without waiting for the next look at it.
   package func renewCertificate() { certificate.look(insisting: true) }
 
-  /// Ends in good order, within `patience`: takes nothing new, answers what was asked, and has the store keep every token
-  /// that Apple has granted, or Apple take it back.
+  /// Ends in good order, within `patience`: takes nothing new, answers what was asked, has the store keep every token that
+  /// Apple has granted, or Apple take it back, and publishes what it can.
   package func drain(within patience: Duration) async {
     isDraining = true
     readiness.isFrozen = true
@@ -110,6 +132,7 @@ package final class AccountsService {
     // A slow application must not take the time in which tokens are kept.
     await server.drain(within: patience * 3 / 5)
     await signIns.drain()
+    await outbox.drain()
     await administration.end()
     logger.info("accounts ended")
   }

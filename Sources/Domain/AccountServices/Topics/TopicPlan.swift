@@ -53,6 +53,9 @@ package struct TopicPlan: Sendable, Hashable {
     all().filter { [.accountEvents, .quarantine, .signingKeys].contains($0.topic) }
   }
 
+  /// The topic that `siwa-accounts` publishes to.
+  package static var ofAccounts: [TopicPlan] { all().filter { $0.topic == .accountEvents } }
+
   /// The topics that a consumer uses, but for what it says itself.
   package static func of(_ consumer: ConsumerName) -> [TopicPlan] {
     all(consumers: [consumer]).filter {

@@ -10,6 +10,8 @@ package struct AccountHoldings: Sendable, Hashable {
   package var hasMailState = false
   /// When the last event happened that erased the account; nil where none has.
   package var erasedAt: Timestamp?
+  /// The number of events of our own that wait to be published, sealed.
+  package var waiting = 0
   /// The number of rows that bear the account's keyed hash and nothing else of it: ledger, fences, steps of erasures,
   /// ended authorizations. They keep an old event from having an effect.
   package var traces = 0
@@ -35,6 +37,7 @@ package struct AccountHoldings: Sendable, Hashable {
     tokens += other.tokens
     hasMailState = hasMailState || other.hasMailState
     erasedAt = [erasedAt, other.erasedAt].compactMap(\.self).max()
+    waiting += other.waiting
     traces += other.traces
     events.formUnion(other.events)
     left += other.left

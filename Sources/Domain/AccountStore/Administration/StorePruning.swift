@@ -11,12 +11,14 @@ package struct StorePruning: Sendable, Hashable {
   package var steps = 0
   /// Counts of attempts at events that were put aside.
   package var attempts = 0
+  /// Deletions that were asked for in an app and are done.
+  package var deletions = 0
 
   /// Nothing forgotten yet.
   package init() {}
 
   /// All rows.
-  package var rows: Int { settled + steps + attempts }
+  package var rows: Int { settled + steps + attempts + deletions }
 
   /// How many rows are deleted in one transaction: others wait for it.
   static let page: Int64 = 1000

@@ -20,19 +20,25 @@ extension PostgreSQLAccountStore {
         """, hash.bytes)
       reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
       if let request {
-        reading.append("SELECT outcome FROM siwa.code_exchange WHERE request = $1 FOR UPDATE", request.bytes)
+        reading.append(
+          "SELECT outcome, begun_at FROM siwa.code_exchange WHERE request = $1 FOR UPDATE", request.bytes)
+        reading.appendLastDeletion(of: keys.id(of: account))
       }
       var (facts, ended) = (AccountFacts(), EndedAuthorizations())
-      var outcome: CodeExchange.Outcome?
+      var (outcome, begunAt): (CodeExchange.Outcome?, Timestamp?) = (nil, nil)
+      var deletion: Deletion?
       try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
         switch execution {
         case first: facts = try AccountFacts(reading: row, from: 0)
         case first + 1: ended.endedAt[try row.value(0)] = try row.time(1)
-        case first + 2: outcome = CodeExchange.Outcome(rawValue: try row.value(0))
+        case first + 2: (outcome, begunAt) = (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1))
+        case first + 3: deletion = try Deletion(reading: row)
         default: break
         }
       }
       if let outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+      var time = time
+      if let begunAt, let deletion { time = deletion.time(ofSignIn: time, begunAt: begunAt) }
       var changed = ChangedAccount(hash, facts)
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
       let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
@@ -53,7 +59,9 @@ extension PostgreSQLAccountStore {
     batch.append(
       """
       INSERT INTO siwa.code_exchange (request, content, code, account, client, begun_at, outcome, signed_in_at)
-      VALUES ($1, $2, $3, $4, $5, $6, 'begun', 0) ON CONFLICT DO NOTHING
+      VALUES ($1, $2, $3, $4, $5,
+        greatest($6, (SELECT max(requested_at) + 1 FROM siwa.deletion WHERE account = $4)), 'begun', 0)
+      ON CONFLICT DO NOTHING
       """, exchange.request.bytes, exchange.content.bytes, exchange.code.bytes, exchange.account.bytes,
       exchange.client.text, exchange.begunAt.milliseconds)
     // A later statement: it sees the row that was in the way.

@@ -4,7 +4,7 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 2
@@ -203,5 +203,35 @@ enum PostgreSQLMigrations {
     );
 
     CREATE INDEX code_exchange_begun_at ON siwa.code_exchange (begun_at);
+    """
+
+  /// Deletions that were asked for in an app, and events of our own that wait to be published. What names an account here
+  /// is its hash under the first key.
+  private static let fifth: StaticString = """
+    CREATE TABLE siwa.deletion (
+      event_id text PRIMARY KEY,
+      account bytea NOT NULL CHECK (octet_length(account) = 32),
+      team text NOT NULL,
+      client text NOT NULL,
+      requested_at bigint NOT NULL,
+      had_tokens boolean NOT NULL
+    );
+
+    CREATE INDEX deletion_account ON siwa.deletion (account, requested_at);
+
+    CREATE TABLE siwa.outbox (
+      number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      event_id text NOT NULL UNIQUE,
+      account bytea NOT NULL CHECK (octet_length(account) = 32),
+      written_at bigint NOT NULL,
+      master_key_id text NOT NULL,
+      record bytea NOT NULL
+    );
+
+    CREATE TABLE siwa.lease (
+      name text PRIMARY KEY,
+      holder text NOT NULL,
+      until bigint NOT NULL
+    );
     """
 }

@@ -22,8 +22,17 @@ struct PostgreSQLPruner {
     isRehearsal: Bool, each: (StorePruning) -> Void
   ) async throws(AccountStoreError) -> StorePruning {
     var pruning = StorePruning()
-    // What the ledger says of an erasure decides about its steps: those go first.
+    // What the ledger says of an erasure decides about its deletion and its steps: those go first.
     var event = ""
+    while true {
+      let page = try await deletions(after: event)
+      guard let last = page.last else { break }
+      pruning.deletions += page.count
+      if !isRehearsal { try await delete(page) }
+      event = last
+      each(pruning)
+    }
+    event = ""
     while true {
       let page = try await erasures(after: event)
       guard let last = page.last else { break }
@@ -49,6 +58,28 @@ struct PostgreSQLPruner {
       if !isRehearsal { try await deleteAttempts(page) }
       place = last
       each(pruning)
+    }
+  }
+
+  /// Answered for as long as the ledger says what was done.
+  private func deletions(after event: String) async throws(AccountStoreError) -> [String] {
+    try await database.read { connection in
+      try await connection.query(
+        """
+        SELECT event_id FROM siwa.deletion WHERE event_id > $1
+          AND (SELECT at FROM siwa.ledger WHERE consumer = $2 AND ledger.event_id = deletion.event_id) < $3
+          AND NOT EXISTS (
+            SELECT FROM siwa.erasure_step AS step
+            WHERE step.event_id = deletion.event_id AND step.state NOT IN ('erased', 'discarded'))
+        ORDER BY event_id LIMIT $4
+        """, event, eraser.text, time.milliseconds, StorePruning.page, limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in try row.value(0) }
+    }
+  }
+
+  private func delete(_ deletions: [String]) async throws(AccountStoreError) {
+    _ = try await database.write { connection in
+      try await connection.execute("DELETE FROM siwa.deletion WHERE event_id = ANY ($1)", PostgreSQLArray(deletions))
     }
   }
 

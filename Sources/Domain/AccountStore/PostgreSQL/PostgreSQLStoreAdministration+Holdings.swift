@@ -9,6 +9,7 @@ extension PostgreSQLStoreAdministration {
         var holdings = AccountHoldings()
         // While the hashing key is being replaced, rows bear one hash or the other.
         for hash in keys.hashing.hashes(of: account) { holdings.add(try await connection.holdings(of: hash)) }
+        holdings.add(try await connection.holdings(of: keys.id(of: account)))
         return holdings
       }
     }
@@ -54,6 +55,22 @@ extension Connection {
       return AccountHoldings.Step(
         place: OpenErasure.Place(event: event, target: try row.value(1)), state: try row.choice(2))
     }
+    return holdings
+  }
+
+  /// What bears the account's id, whatever its hash.
+  fileprivate func holdings(of id: AccountID) async throws -> AccountHoldings {
+    var holdings = AccountHoldings()
+    let counted = try await first(
+      """
+      SELECT (SELECT count(*) FROM siwa.outbox WHERE account = $1), (SELECT count(*) FROM siwa.deletion WHERE account = $1)
+      """, id.bytes
+    ) { row throws(PostgreSQLError) in (waiting: try row.count(0) ?? 0, traces: try row.count(1) ?? 0) }
+    (holdings.waiting, holdings.traces) = counted ?? (0, 0)
+    let events = try await query(
+      "SELECT event_id FROM siwa.deletion WHERE account = $1", id.bytes, limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in EventID(try row.value(0)) }
+    holdings.events = Set(events.compactMap(\.self))
     return holdings
   }
 }

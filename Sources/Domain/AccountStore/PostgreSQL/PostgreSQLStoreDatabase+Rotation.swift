@@ -54,17 +54,37 @@ extension PostgreSQLStoreDatabase {
       rotation.accounts += hashes.count
       progress(StoreProgress(.wrapping, done: rotation.accounts, total: max(total, rotation.accounts)))
     }
+    try await rotateOutbox(to: master)
     rotation.left = try await read { connection in try await connection.count(withoutKey: master) }
     return rotation
+  }
+
+  /// What waits to be published is little, or goes soon.
+  private func rotateOutbox(to master: MasterKey) async throws(AccountStoreError) {
+    try await write { connection in
+      let rows = try await connection.query(
+        """
+        SELECT event_id, account, written_at, master_key_id, record FROM siwa.outbox WHERE master_key_id <> $1 FOR UPDATE
+        """, master.id, limit: Self.limit
+      ) { row throws(PostgreSQLError) in try SealedOutboxRecord(reading: row) }
+      for row in rows {
+        try await connection.execute(
+          "UPDATE siwa.outbox SET record = $1, master_key_id = $2 WHERE event_id = $3",
+          try master.rewrap(row.record, at: .outbox(row.id), ofKey: row.masterKeyID), master.id, row.id.text)
+      }
+    }
   }
 }
 
 extension Connection {
-  /// How many accounts another master key has wrapped.
+  /// How many accounts and waiting events another master key has wrapped.
   fileprivate func count(withoutKey master: MasterKey) async throws -> Int {
-    let count: Int64? = try await first("SELECT count(*) FROM siwa.account WHERE master_key_id <> $1", master.id) {
-      row throws(PostgreSQLError) in try row.value(0)
-    }
+    let count: Int64? = try await first(
+      """
+      SELECT (SELECT count(*) FROM siwa.account WHERE master_key_id <> $1)
+        + (SELECT count(*) FROM siwa.outbox WHERE master_key_id <> $1)
+      """, master.id
+    ) { row throws(PostgreSQLError) in try row.value(0) }
     return Int(clamping: count ?? 0)
   }
 }

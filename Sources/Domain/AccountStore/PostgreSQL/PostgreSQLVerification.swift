@@ -18,6 +18,11 @@ final class PostgreSQLVerification {
     report.relays = try await count("SELECT count(*) FROM siwa.relay")
     report.settled = try await count("SELECT count(*) FROM siwa.ledger")
     try await openAccounts(progress)
+    let waiting = try await connection.query(
+      "SELECT event_id, account, written_at, master_key_id, record FROM siwa.outbox ORDER BY number",
+      limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in try SealedOutboxRecord(reading: row) }
+    report.note(waiting, with: keys.master)
     report.isMoving = keys.state.isMoving
     let left = report.isMoving ? 0 : try await connection.count(before: keys.generation)
     if left > 0 { report.note("\(left) rows bear a hash under a former key") }

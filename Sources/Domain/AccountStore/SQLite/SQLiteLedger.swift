@@ -132,7 +132,7 @@ final class SQLiteLedger {
 
 extension LedgerEntry {
   /// Reads time, outcome, detail and origin of a row's first columns; nil where there are none.
-  fileprivate init?(reading row: borrowing Row) throws(SQLiteError) {
+  init?(reading row: borrowing Row) throws(SQLiteError) {
     guard let at = try row.timeIfPresent(0) else { return nil }
     self.init(
       at: at, outcome: try row.value(1), detail: try row.value(2),

@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 3
@@ -243,5 +243,36 @@ enum SQLiteMigrations {
       signed_in_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX code_exchange_begun_at ON code_exchange (begun_at);
+    """
+
+  /// Deletions that were asked for in an app, and events of our own that wait to be published. What names an account here
+  /// is its hash under the first key.
+  private static let seventh: StaticString = """
+    PRAGMA user_version = 7;
+
+    CREATE TABLE deletion (
+      event_id TEXT NOT NULL PRIMARY KEY,
+      account BLOB NOT NULL CHECK (length(account) = 32),
+      team TEXT NOT NULL,
+      client TEXT NOT NULL,
+      requested_at INTEGER NOT NULL,
+      had_tokens INTEGER NOT NULL CHECK (had_tokens IN (0, 1))
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX deletion_account ON deletion (account, requested_at);
+
+    CREATE TABLE outbox (
+      number INTEGER PRIMARY KEY,
+      event_id TEXT NOT NULL UNIQUE,
+      account BLOB NOT NULL CHECK (length(account) = 32),
+      written_at INTEGER NOT NULL,
+      master_key_id TEXT NOT NULL,
+      record BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE lease (
+      name TEXT NOT NULL PRIMARY KEY,
+      holder TEXT NOT NULL,
+      until INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
     """
 }

@@ -15,14 +15,31 @@ final class SQLitePruner {
   private let erasures: Statement
   private let ledger: Statement
   private let attempts: Statement
+  private let deletions: Statement
   private let stepRemoval: Statement
   private let ledgerRemoval: Statement
   private let attemptRemoval: Statement
+  private let deletionRemoval: Statement
 
   /// A pruner of what was settled before `time`; `eraser` is the consumer that the steps of erasures are of.
   init(_ file: SQLiteStoreFile, before time: Timestamp, eraser: ConsumerName) throws(AccountStoreError) {
     (self.file, self.time, self.eraser) = (file, time, eraser)
     let database = file.database
+    (deletions, deletionRemoval) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        // Answered for as long as the ledger says what was done.
+        try database.prepare(
+          """
+          SELECT event_id FROM deletion WHERE event_id > ?1
+            AND (SELECT at FROM ledger WHERE consumer = ?2 AND event_id = deletion.event_id) < ?3
+            AND NOT EXISTS (
+              SELECT 1 FROM erasure_progress
+              WHERE event_id = deletion.event_id AND state NOT IN ('erased', 'discarded'))
+          ORDER BY event_id LIMIT ?4
+          """),
+        try database.prepare("DELETE FROM deletion WHERE event_id = ?")
+      )
+    }
     (erasures, ledger, attempts, stepRemoval, ledgerRemoval, attemptRemoval) = try AccountStoreError.translating {
       () throws(SQLiteError) in
       (
@@ -62,8 +79,17 @@ final class SQLitePruner {
     isRehearsal: Bool, each: (StorePruning) -> Void
   ) throws(AccountStoreError) -> StorePruning {
     var pruning = StorePruning()
-    // What the ledger says of an erasure decides about its steps: those go first.
+    // What the ledger says of an erasure decides about its deletion and its steps: those go first.
     var event = ""
+    while true {
+      let page = try read { () throws(SQLiteError) in try deletions(after: event) }
+      guard let last = page.last else { break }
+      pruning.deletions += page.count
+      if !isRehearsal { try delete { () throws(SQLiteError) in for event in page { try deletionRemoval.run(event) } } }
+      event = last
+      each(pruning)
+    }
+    event = ""
     while true {
       let page = try read { () throws(SQLiteError) in try erasures(after: event) }
       guard let last = page.last else { break }
@@ -102,6 +128,14 @@ final class SQLitePruner {
     var page: [(event: String, steps: Int)] = []
     try erasures.forEach(event, eraser.text, time.milliseconds, StorePruning.page) { row throws(SQLiteError) in
       page.append((try row.value(0), try row.count(1) ?? 0))
+    }
+    return page
+  }
+
+  private func deletions(after event: String) throws(SQLiteError) -> [String] {
+    var page: [String] = []
+    try deletions.forEach(event, eraser.text, time.milliseconds, StorePruning.page) { row throws(SQLiteError) in
+      page.append(try row.value(0))
     }
     return page
   }

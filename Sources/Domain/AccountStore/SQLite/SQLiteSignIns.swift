@@ -21,7 +21,9 @@ final class SQLiteSignIns {
     insertion = try database.prepare(
       """
       INSERT INTO code_exchange (request, content, code, account, client, begun_at, outcome, signed_in_at)
-      VALUES (?, ?, ?, ?, ?, ?, 'begun', 0) ON CONFLICT DO NOTHING
+      VALUES (?1, ?2, ?3, ?4, ?5,
+        max(?6, coalesce((SELECT max(requested_at) + 1 FROM deletion WHERE account = ?4), ?6)), 'begun', 0)
+      ON CONFLICT DO NOTHING
       """)
     cleaning = try database.prepare("DELETE FROM code_exchange WHERE begun_at < ? AND outcome <> 'begun'")
     reading = try database.prepare(
@@ -29,7 +31,7 @@ final class SQLiteSignIns {
       SELECT request, content, outcome, signed_in_at FROM code_exchange WHERE request = ?1 OR code = ?2
       ORDER BY request = ?1 DESC LIMIT 1
       """)
-    outcomeReading = try database.prepare("SELECT outcome FROM code_exchange WHERE request = ?")
+    outcomeReading = try database.prepare("SELECT outcome, begun_at FROM code_exchange WHERE request = ?")
     ending = try database.prepare("UPDATE code_exchange SET outcome = ?2, signed_in_at = ?3 WHERE request = ?1")
     removal = try database.prepare("DELETE FROM code_exchange WHERE request = ? AND outcome = 'begun'")
     unfinished = try database.prepare(
@@ -65,10 +67,13 @@ final class SQLiteSignIns {
     }
   }
 
-  /// What came of an exchange; nil where nothing did yet.
-  func outcome(of request: SHA256Digest) throws(SQLiteError) -> CodeExchange.Outcome? {
-    let text: String? = try outcomeReading.first(request.bytes) { row throws(SQLiteError) in try row.value(0) }
-    return text.flatMap(CodeExchange.Outcome.init)
+  /// What came of an exchange, and when it was begun; nil where there is none, and no outcome where nothing came of it yet.
+  func outcome(
+    of request: SHA256Digest
+  ) throws(SQLiteError) -> (outcome: CodeExchange.Outcome?, begunAt: Timestamp)? {
+    try outcomeReading.first(request.bytes) { row throws(SQLiteError) in
+      (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1))
+    }
   }
 
   /// Notes what came of it.
@@ -117,9 +122,13 @@ extension SQLiteStoreFile {
     _ account: Account, at time: Timestamp, _ tokens: [NewToken], of request: SHA256Digest?
   ) throws(AccountStoreError) -> RecordedSignIn {
     try write { () throws(AccountStoreError) in
+      var time = time
       if let request {
-        let outcome = try AccountStoreError.translating { () throws(SQLiteError) in try signIns.outcome(of: request) }
-        if let outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+        let (found, deletion) = try AccountStoreError.translating { () throws(SQLiteError) in
+          (try signIns.outcome(of: request), try deletions.last(of: keys.id(of: account)))
+        }
+        if let outcome = found?.outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+        if let found, let deletion { time = deletion.time(ofSignIn: time, begunAt: found.begunAt) }
       }
       try move(CollectionOfOne(account))
       let hash = keys.hash(of: account)

@@ -8,6 +8,7 @@ extension SQLiteStoreAdministration {
       var holdings = AccountHoldings()
       // While the hashing key is being replaced, rows bear one hash or the other.
       for hash in file.keys.hashing.hashes(of: account) { holdings.add(try file.holdings(of: hash)) }
+      holdings.add(try file.holdings(of: file.keys.id(of: account)))
       return holdings
     }
   }
@@ -52,6 +53,22 @@ extension SQLiteStoreFile {
         holdings.left.append(
           AccountHoldings.Step(
             place: OpenErasure.Place(event: event, target: try row.value(1)), state: try row.choice(2)))
+      }
+      return holdings
+    }
+  }
+
+  /// What bears the account's id, whatever its hash.
+  fileprivate func holdings(of id: AccountID) throws(AccountStoreError) -> AccountHoldings {
+    try readRows { () throws(SQLiteError) in
+      var holdings = AccountHoldings()
+      try database.prepare(
+        "SELECT (SELECT count(*) FROM outbox WHERE account = ?1), (SELECT count(*) FROM deletion WHERE account = ?1)"
+      ).forEach(id.bytes) { row throws(SQLiteError) in
+        (holdings.waiting, holdings.traces) = (try row.count(0) ?? 0, try row.count(1) ?? 0)
+      }
+      try database.prepare("SELECT event_id FROM deletion WHERE account = ?").forEach(id.bytes) {
+        row throws(SQLiteError) in if let event = EventID(try row.value(0)) { holdings.events.insert(event) }
       }
       return holdings
     }

@@ -16,7 +16,11 @@ extension SQLiteStoreFile {
     }
     let (former, reading, update) = try AccountStoreError.translating { () throws(SQLiteError) in
       (
-        try database.prepare("SELECT count(*) FROM account WHERE master_key_id <> ?"),
+        try database.prepare(
+          """
+          SELECT (SELECT count(*) FROM account WHERE master_key_id <> ?1)
+            + (SELECT count(*) FROM outbox WHERE master_key_id <> ?1)
+          """),
         try database.prepare(
           """
           SELECT hash, data_key, master_key_id FROM account WHERE master_key_id <> ? AND hash > ? ORDER BY hash LIMIT ?
@@ -48,8 +52,28 @@ extension SQLiteStoreFile {
       rotation.accounts += rows.count
       progress(StoreProgress(.wrapping, done: rotation.accounts, total: max(total, rotation.accounts)))
     }
+    try rotateOutbox()
     rotation.left = try count(former)
     return rotation
+  }
+
+  /// What waits to be published is little, or goes soon.
+  private func rotateOutbox() throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in
+      var rows: [SealedOutboxRecord] = []
+      let update = try AccountStoreError.translating { () throws(SQLiteError) in
+        try database.prepare(
+          "SELECT event_id, account, written_at, master_key_id, record FROM outbox WHERE master_key_id <> ?"
+        ).forEach(keys.master.id) { row throws(SQLiteError) in rows.append(try SealedOutboxRecord(reading: row)) }
+        return try database.prepare("UPDATE outbox SET record = ?, master_key_id = ? WHERE event_id = ?")
+      }
+      for row in rows {
+        let anew = try keys.master.rewrap(row.record, at: .outbox(row.id), ofKey: row.masterKeyID)
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try update.run(anew, keys.master.id, row.id.text)
+        }
+      }
+    }
   }
 
   private func count(_ former: Statement) throws(AccountStoreError) -> Int {

@@ -14,6 +14,8 @@ final class SQLiteStoreFile {
   let ledger: SQLiteLedger
   let erasures: SQLiteErasures
   let signIns: SQLiteSignIns
+  let deletions: SQLiteDeletions
+  let outbox: SQLiteOutbox
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
@@ -28,10 +30,12 @@ final class SQLiteStoreFile {
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
-    (accounts, ledger, erasures, signIns, mover) = try AccountStoreError.translating { () throws(SQLiteError) in
+    (accounts, ledger, erasures, signIns, deletions, outbox, mover) = try AccountStoreError.translating {
+      () throws(SQLiteError) in
       (
         try SQLiteAccounts(database), try SQLiteLedger(database), try SQLiteErasures(database),
-        try SQLiteSignIns(database), try SQLiteMover(database)
+        try SQLiteSignIns(database), try SQLiteDeletions(database), try SQLiteOutbox(database),
+        try SQLiteMover(database)
       )
     }
   }

@@ -27,6 +27,8 @@ struct SealedPlace {
   }
   static func dataKey(of account: AccountHash) -> SealedPlace { SealedPlace("siwa data key", account.bytes) }
 
+  static func outbox(_ event: EventID) -> SealedPlace { SealedPlace("siwa outbox", Array(event.text.utf8)) }
+
   // Under the account's data key.
   static func subject(of account: AccountHash) -> SealedPlace { SealedPlace("siwa subject", account.bytes) }
   static func address(of account: AccountHash) -> SealedPlace { SealedPlace("siwa address", account.bytes) }

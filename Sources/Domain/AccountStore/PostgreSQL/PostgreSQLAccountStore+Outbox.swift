@@ -1,0 +1,80 @@
+import AccountEvents
+import PostgreSQL
+
+extension PostgreSQLAccountStore {
+  /// What waits to be published.
+  func outbox() async throws(AccountStoreError) -> OutboxState {
+    let state = try await database.read { connection in
+      try await connection.first("SELECT count(*), min(written_at) FROM siwa.outbox") { row throws(PostgreSQLError) in
+        OutboxState(waiting: try row.count(0) ?? 0, oldest: try row.timeIfPresent(1))
+      }
+    }
+    return state ?? OutboxState(waiting: 0, oldest: nil)
+  }
+
+  /// The events that wait, for one holder alone.
+  func takeOutbox(
+    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
+  ) async throws(AccountStoreError) -> [OutboxRecord]? {
+    var batch = Batch()
+    batch.append(
+      """
+      INSERT INTO siwa.lease (name, holder, until) VALUES ($1, $2, $4)
+      ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+      WHERE lease.holder = excluded.holder OR lease.until <= $3
+      """, SealedOutboxRecord.lease, holder, time.milliseconds, end.milliseconds)
+    batch.append(
+      "SELECT event_id, account, written_at, master_key_id, record FROM siwa.outbox ORDER BY number LIMIT $1",
+      Int64(limit))
+    let taking = batch
+    let rows = try await database.write { connection in
+      var rows: [SealedOutboxRecord] = []
+      let counts = try await connection.run(taking) { execution, row throws(PostgreSQLError) in
+        if execution == 1 { rows.append(try SealedOutboxRecord(reading: row)) }
+      }
+      return counts[0] == 1 ? rows : nil
+    }
+    guard let rows else { return nil }
+    let master = keyed.current.value.master
+    var records: [OutboxRecord] = []
+    for row in rows { records.append(try row.open(with: master)) }
+    return records
+  }
+
+  /// Removes what is published.
+  func removeFromOutbox(_ events: [EventID]) async throws(AccountStoreError) {
+    _ = try await database.write { connection in
+      try await connection.execute(
+        "DELETE FROM siwa.outbox WHERE event_id = ANY ($1)", PostgreSQLArray(events.map(\.text)))
+    }
+  }
+
+  /// Lets others publish.
+  func leaveOutbox(_ holder: String) async throws(AccountStoreError) {
+    _ = try await database.write { connection in
+      try await connection.execute(
+        "DELETE FROM siwa.lease WHERE name = $1 AND holder = $2", SealedOutboxRecord.lease, holder)
+    }
+  }
+}
+
+extension Batch {
+  /// Adds an event behind all others of its account, whose lock is held.
+  mutating func add(_ record: SealedOutboxRecord) {
+    append(
+      """
+      INSERT INTO siwa.outbox (event_id, account, written_at, master_key_id, record) VALUES ($1, $2, $3, $4, $5)
+      """, record.id.text, record.account.bytes, record.writtenAt.milliseconds, record.masterKeyID, record.record)
+  }
+}
+
+extension SealedOutboxRecord {
+  /// Reads a row: event, account, time, the master key's id, the record.
+  init(reading row: borrowing Row) throws(PostgreSQLError) {
+    guard let id = EventID(try row.value(0)), let account = AccountID(bytes: try row.value(1)) else {
+      throw .unexpectedValue("an event of the outbox")
+    }
+    self.init(
+      id: id, account: account, writtenAt: try row.time(2), masterKeyID: try row.value(3), record: try row.value(4))
+  }
+}

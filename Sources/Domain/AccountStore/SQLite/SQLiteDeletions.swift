@@ -1,0 +1,134 @@
+package import AccountEvents
+import SQLite
+
+/// The rows of deletions that were asked for in an app.
+final class SQLiteDeletions {
+  private let insertion: Statement
+  private let lastReading: Statement
+  private let reading: Statement
+  private let newestToken: Statement
+  private let publication: Statement
+  private let entry: Statement
+
+  init(_ database: Database) throws(SQLiteError) {
+    insertion = try database.prepare(
+      "INSERT INTO deletion (event_id, account, team, client, requested_at, had_tokens) VALUES (?, ?, ?, ?, ?, ?)")
+    lastReading = try database.prepare(
+      """
+      SELECT event_id, account, team, client, requested_at, had_tokens FROM deletion
+      WHERE account = ? ORDER BY requested_at DESC LIMIT 1
+      """)
+    reading = try database.prepare(
+      "SELECT event_id, account, team, client, requested_at, had_tokens FROM deletion WHERE event_id = ?")
+    newestToken = try database.prepare("SELECT max(issued_at) FROM token WHERE hash = ?")
+    publication = try database.prepare("SELECT NOT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?)")
+    entry = try database.prepare(
+      """
+      SELECT at, outcome, detail, topic, partition, "offset" FROM ledger WHERE consumer = ? AND event_id = ?
+      """)
+  }
+
+  /// Writes a deletion down.
+  func add(_ deletion: Deletion) throws(SQLiteError) {
+    try insertion.run(
+      deletion.id.text, deletion.account.bytes, deletion.team.text, deletion.client.text,
+      deletion.requestedAt.milliseconds, deletion.hadTokens ? Int64(1) : 0)
+  }
+
+  /// The one that was asked for last.
+  func last(of account: AccountID) throws(SQLiteError) -> Deletion? {
+    try lastReading.first(account.bytes) { row throws(SQLiteError) in try Deletion(reading: row) }
+  }
+
+  /// When the youngest token was issued that is held under a hash.
+  func newestToken(of hash: AccountHash) throws(SQLiteError) -> Timestamp? {
+    let time = try newestToken.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) }
+    return time ?? nil
+  }
+
+  /// How far a deletion is, but for the steps of its erasure.
+  func progress(
+    of id: EventID, by consumers: [ConsumerName], _ steps: [ErasureStep]
+  ) throws(SQLiteError) -> DeletionProgress? {
+    let deletion = try reading.first(id.text) { row throws(SQLiteError) in try Deletion(reading: row) }
+    guard let deletion else { return nil }
+    let isPublished = try publication.first(id.text) { row throws(SQLiteError) in try row.value(0, as: Int64.self) == 1
+    }
+    var entries: [ConsumerName: LedgerEntry] = [:]
+    for consumer in consumers {
+      try entry.forEach(consumer.text, id.text) { row throws(SQLiteError) in
+        entries[consumer] = try LedgerEntry(reading: row)
+      }
+    }
+    return DeletionProgress(deletion, isPublished: isPublished ?? false, entries: entries, steps: steps)
+  }
+}
+
+extension Deletion {
+  /// Reads a row.
+  fileprivate init(reading row: borrowing Row) throws(SQLiteError) {
+    guard let id = EventID(try row.value(0)), let account = AccountID(bytes: try row.value(1)),
+      let team = TeamID(try row.value(2)), let client = ClientID(try row.value(3))
+    else { throw .malformed("a deletion") }
+    self.init(
+      id: id, account: account, team: team, client: client, requestedAt: try row.time(4),
+      hadTokens: try row.value(5, as: Int64.self) == 1)
+  }
+}
+
+extension SQLiteStoreFile {
+  /// Writes a request for a deletion and its event, or finds the one of before.
+  func requestDeletion(
+    of account: Account, in client: ClientID, as request: EventID, at time: Timestamp
+  ) throws(AccountStoreError) -> Deletion? {
+    try write { () throws(AccountStoreError) in
+      try move(CollectionOfOne(account))
+      let (hash, id) = (keys.hash(of: account), keys.id(of: account))
+      let facts = try AccountStoreError.translating { () throws(SQLiteError) in
+        DeletionFacts(
+          account: try accounts.facts(of: hash), newestToken: try deletions.newestToken(of: hash),
+          last: try deletions.last(of: id))
+      }
+      switch facts.judgement(of: request, account, id, in: client, at: time) {
+      case .nothing: return nil
+      case .same(let deletion): return deletion
+      case .new(let deletion):
+        let event = try keys.seal(deletion, of: account, at: time)
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try deletions.add(deletion)
+          try outbox.add(event)
+        }
+        return deletion
+      }
+    }
+  }
+}
+
+extension SQLiteAccountStore {
+  /// Writes a request for a deletion.
+  package func requestDeletion(
+    of account: Account, in client: ClientID, as request: EventID, at time: Timestamp
+  ) async throws(AccountStoreError) -> Deletion? {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.requestDeletion(of: account, in: client, as: request, at: time)
+    }
+  }
+
+  /// The one that was asked for last.
+  package func lastDeletion(of account: AccountID) async throws(AccountStoreError) -> Deletion? {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.deletions.last(of: account) }
+    }
+  }
+
+  /// How far it is.
+  package func deletion(
+    _ id: EventID, by consumers: [ConsumerName]
+  ) async throws(AccountStoreError) -> DeletionProgress? {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        try file.deletions.progress(of: id, by: consumers, try file.erasures.steps(of: id))
+      }
+    }
+  }
+}
