@@ -25,7 +25,7 @@ final class ConsumerStage {
   let shop: Shop
   /// The account store, beside the programs.
   private(set) var store: any AccountStore
-  /// What mailers have to show.
+  /// What mailers have to show, and applications.
   let token = "a-token-of-at-least-thirty-two-characters"
   /// Who signs the audit log.
   let auditKey: NoteSigner
@@ -80,7 +80,7 @@ final class ConsumerStage {
     let (signer, privateKey) = try NoteSigner.generate(name: "example.com/audit")
     auditKey = signer
     _ = files.write("audit-key", privateKey)
-    configuration = Self.configuration(broker, apple, form, signer.key)
+    configuration = Self.configuration(broker, apple, form, signer.key, token)
     environment = ["SIWA_CONFIG": files.write("siwa.yaml", configuration)]
     endpoints = try Self.endpoints(apple)
 
@@ -102,7 +102,8 @@ final class ConsumerStage {
   }
 
   private static func configuration(
-    _ broker: RealBroker, _ apple: AppleSide, _ form: Form, _ auditKey: VerifierKey
+    _ broker: RealBroker, _ apple: AppleSide, _ form: Form, _ auditKey: VerifierKey,
+    _ token: String
   ) -> String {
     let retries = "retries: { first: 100ms, longest: 1s }"
     let session = form.session.components.seconds * 1000
@@ -139,6 +140,12 @@ final class ConsumerStage {
       \(Shop.target)
       \(form.target)
       email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:0", token: email-relay-token, \(retries) }
+      accounts:
+        listen: "127.0.0.1:0"
+        admin: "127.0.0.1:0"
+        certificate: \(apple.certificate)
+        private-key: \(apple.privateKey)
+        callers: { shop: { clients: [\(AppleSide.app)], tokens: [\(SHA256.digest(of: Array(token.utf8)))] } }
       audit: { log: audit-log, key: "\(auditKey)" }
       audit-log:
         directory: audit-log

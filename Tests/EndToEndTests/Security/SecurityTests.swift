@@ -130,6 +130,8 @@ private final class SecureRehearsal {
     var expected = [try await simulator.notify(.emailEnabled, "ada", to: url) + ".relay-changed"]
     let mail = try #require(members.last)
     try await until { try await mail.mayBeSent(to: person.subject, token: stage.token).status == 200 }
+    try await aPersonAsksForTheirDeletion()
+    expected.append("deletion-of-bob.account-erased")
     let deletion = try await simulator.notify(.accountDelete, "ada", to: url)
     expected += ["tokens-revoked", "sessions-ended", "account-erased", "relay-changed"].map { "\(deletion).\($0)" }
     try await until(every: .milliseconds(100)) {
@@ -143,6 +145,21 @@ private final class SecureRehearsal {
       _ = try await program.line(with: "a topic is less durable than it is to be")
       for words in ["nobody can say how durable", "authorization"] { #expect(!program.errors.contains(words)) }
     }
+  }
+
+  /// In the app: siwa-accounts publishes it.
+  private func aPersonAsksForTheirDeletion() async throws {
+    let accounts = try stage.launch("siwa-accounts", secure.environment(as: "siwa-accounts"))
+    let bob = try ConsumerStage.account(Person(named: "bob"))
+    _ = try await stage.store.recordSignIn(bob, at: .now - .seconds(3600), tokens: [])
+    let asked = try await stage.store.requestDeletion(
+      of: bob, in: try #require(ClientID(AppleSide.app)), as: try #require(EventID("deletion-of-bob")), at: .now)
+    #expect(asked != nil)
+    try await until(every: .milliseconds(100)) { try await stage.store.outbox().waiting == 0 }
+    _ = try await accounts.line(with: "a topic is less durable than it is to be")
+    for words in ["nobody can say how durable", "authorization"] { #expect(!accounts.errors.contains(words)) }
+    accounts.signal(SIGTERM)
+    #expect(try await accounts.untilEnd() == .exit(0))
   }
 
   func anAuditorVerifiesTheLog() async throws {

@@ -153,7 +153,8 @@ extension AccountOutcome.Target {
     name: ErasureSettings.accountStore, state: ErasureStep.State.erased.rawValue, before: nil, affected: nil,
     after: nil)
 
-  fileprivate init(_ step: ErasureStep) {
+  /// What a step says of its target.
+  init(_ step: ErasureStep) {
     self.init(
       name: step.target, state: step.state.rawValue, before: step.before.map(Int64.init),
       affected: step.affected.map(Int64.init), after: step.after.map(Int64.init),

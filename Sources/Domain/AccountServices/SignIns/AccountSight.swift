@@ -28,4 +28,16 @@ struct AccountSight: Sendable {
     let isKnown = !signIns.isEmpty || (profile.ended.map { !$0.isDisjoint(with: seen) } ?? true)
     return isKnown ? signIns : nil
   }
+
+  /// Of the apps with which somebody asks for an account's deletion the one in whose name that is done: one that the person
+  /// has signed in to, where there is one. Nil where they do not see the account.
+  func client(asking profile: AccountProfile, of clients: Set<ClientID>) -> ClientID? {
+    guard let signIns = signIns(of: profile, for: clients) else { return nil }
+    let own = clients.filter { teams[$0] == profile.account.team }
+    let signedIn = own.intersection(signIns.map(\.client))
+    return (signedIn.isEmpty ? own : signedIn).min { $0.text < $1.text }
+  }
+
+  /// Whether they see a deletion, which is of a team's account as a whole.
+  func sees(_ team: TeamID, for clients: Set<ClientID>) -> Bool { clients.contains { teams[$0] == team } }
 }

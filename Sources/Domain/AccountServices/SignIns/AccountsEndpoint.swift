@@ -6,11 +6,14 @@ import HTTPServer
 import JSON
 import Telemetry
 
-/// What applications ask: sign somebody in, say what is known of an account. `schemas/accounts.openapi.yaml` describes it.
+/// What applications ask: sign somebody in, say what is known of an account, have it deleted, give a fresh access token.
+/// `schemas/accounts.openapi.yaml` describes it.
 @Loop
 final class AccountsEndpoint {
   private let callers: Callers
   private let signIns: SignIns
+  private let deletions: Deletions
+  private let accessTokens: AccessTokens
   private let store: any AccountStore
   private let sight: AccountSight
   private let metrics: AccountsMetrics
@@ -18,10 +21,11 @@ final class AccountsEndpoint {
 
   /// An endpoint for these callers.
   init(
-    _ callers: Callers, _ signIns: SignIns, _ store: any AccountStore, _ sight: AccountSight,
-    metrics: AccountsMetrics, logger: Logger
+    _ callers: Callers, _ signIns: SignIns, _ deletions: Deletions, _ accessTokens: AccessTokens,
+    _ store: any AccountStore, _ sight: AccountSight, metrics: AccountsMetrics, logger: Logger
   ) {
     (self.callers, self.signIns, self.store, self.sight) = (callers, signIns, store, sight)
+    (self.deletions, self.accessTokens) = (deletions, accessTokens)
     (self.metrics, self.logger) = (metrics, logger)
   }
 
@@ -38,11 +42,13 @@ final class AccountsEndpoint {
     case signIns
     case accounts
     case account(AccountID)
+    case accessToken(AccountID)
+    case deletion(EventID)
   }
 
   private func answer(_ request: HTTPRequest) async throws(Problem) -> HTTPResponse {
     guard let place = Self.place(of: request.path) else {
-      throw Problem(.notFound, "There are /v1/sign-ins, /v1/accounts and /v1/accounts/ID here.")
+      throw Problem(.notFound, "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID and /v1/deletions/ID here.")
     }
     guard let caller = callers.caller(showing: request.header("Authorization")) else {
       throw Problem(.unauthorized, "This wants Authorization: Bearer and the token of a caller.")
@@ -60,8 +66,15 @@ final class AccountsEndpoint {
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
       return try await find(request.query ?? "", caller)
     case .account(let id):
-      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+      if request.hasMethod("DELETE") { return try await delete(id, caller) }
+      try Self.expect("GET, HEAD, DELETE", request.hasMethod("GET") || request.hasMethod("HEAD"))
       return try await show(id, caller)
+    case .accessToken(let id):
+      try Self.expect("POST", request.hasMethod("POST"))
+      return try await refresh(id, request, caller)
+    case .deletion(let id):
+      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+      return .json(private: try await deletions.show(id, by: caller.clients).json)
     }
   }
 
@@ -70,10 +83,17 @@ final class AccountsEndpoint {
     case "/v1/sign-ins": return .signIns
     case "/v1/accounts": return .accounts
     default:
-      guard path.hasPrefix("/v1/accounts/") else { return nil }
-      return AccountID(String(path.dropFirst("/v1/accounts/".count))).map { .account($0) }
+      if path.hasPrefix(deletionPath) {
+        return EventID(String(path.dropFirst(deletionPath.count))).map { .deletion($0) }
+      }
+      let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+      guard path.hasPrefix("/v1/accounts/"), parts.count <= 5, let id = AccountID(String(parts[3])) else { return nil }
+      if parts.count == 4 { return .account(id) }
+      return parts[4] == "access-token" ? .accessToken(id) : nil
     }
   }
+
+  private static let deletionPath = "/v1/deletions/"
 
   private static func expect(_ allowed: String, _ isAllowed: Bool) throws(Problem) {
     if isAllowed { return }
@@ -91,13 +111,7 @@ final class AccountsEndpoint {
     if let key, !(1...255 ~= key.utf8.count && key.utf8.allSatisfy { 0x21...0x7e ~= $0 }) {
       throw Problem(.malformed, "Idempotency-Key is 1 to 255 visible ASCII characters.")
     }
-    switch await request.readBody(upTo: SignInRequest.largestBody) {
-    case .complete: break
-    case .refused(let refusal) where refusal.status == 408: return HTTPResponse(status: 408)
-    case .refused(let refusal):
-      throw Problem(refusal.status == 413 ? .tooLarge : .malformed, "The body cannot be read, or is too large.")
-    case .lost: return HTTPResponse(status: 408)
-    }
+    if let late = try await read(request, upTo: SignInRequest.largestBody) { return late }
     let read: Result<SignInRequest, Problem> = request.withBody { body in
       do throws(Problem) { return .success(try SignInRequest(reading: body)) } catch { return .failure(error) }
     }
@@ -107,6 +121,17 @@ final class AccountsEndpoint {
     }
     let signedIn = try await signIns.signIn(asked, named: key, by: caller.name)
     return .json(private: signedIn.json)
+  }
+
+  /// Reads a body. Returns the answer where it did not come.
+  private func read(_ request: HTTPRequest, upTo limit: Int) async throws(Problem) -> HTTPResponse? {
+    switch await request.readBody(upTo: limit) {
+    case .complete: return nil
+    case .refused(let refusal) where refusal.status == 408: return HTTPResponse(status: 408)
+    case .refused(let refusal):
+      throw Problem(refusal.status == 413 ? .tooLarge : .malformed, "The body cannot be read, or is too large.")
+    case .lost: return HTTPResponse(status: 408)
+    }
   }
 
   // MARK: Accounts
@@ -142,6 +167,28 @@ final class AccountsEndpoint {
     return .json(private: profile.json(id, signIns))
   }
 
+  private func delete(_ id: AccountID, _ caller: AccountsSettings.Caller) async throws(Problem) -> HTTPResponse {
+    let progress = try await deletions.request(id, by: caller.clients)
+    var response = HTTPResponse.json(private: progress.json, status: 202)
+    response.headers.append(("Location", Self.deletionPath + progress.deletion.id.text))
+    return response
+  }
+
+  private func refresh(
+    _ id: AccountID, _ request: HTTPRequest, _ caller: AccountsSettings.Caller
+  ) async throws(Problem) -> HTTPResponse {
+    if let late = try await read(request, upTo: AccessTokens.largestBody) { return late }
+    let read: Result<ClientID?, Problem> = request.withBody { body in
+      do throws(Problem) { return .success(try AccessTokens.client(reading: body)) } catch { return .failure(error) }
+    }
+    let granted = try await accessTokens.refresh(id, for: try read.get(), of: caller.clients)
+    return .json(
+      private: [
+        "accessToken": .string(granted.token.text), "clientId": .string(granted.client.text),
+        "expiresIn": .integer(granted.lifetime.components.seconds),
+      ])
+  }
+
   private func knowledge(of id: AccountID) async throws(Problem) -> AccountKnowledge {
     do throws(AccountStoreError) {
       return try await store.knowledge(of: id)
@@ -156,8 +203,8 @@ final class AccountsEndpoint {
 
 extension HTTPResponse {
   /// An answer that nobody on the way may keep.
-  fileprivate static func json(private value: JSONValue) -> HTTPResponse {
-    var response = json(value.bytes)
+  fileprivate static func json(private value: JSONValue, status: Int = 200) -> HTTPResponse {
+    var response = json(value.bytes, status: status)
     response.headers.append(("Cache-Control", "no-store"))
     return response
   }

@@ -70,9 +70,11 @@ package final class AccountsService {
     topics = TopicWatch(kafka, TopicPlan.ofAccounts, every: TopicWatch.hourly, registry: registry, logger: logger)
     size = StoreWatch(store, registry: registry, logger: logger)
     let settings = configuration.accounts
+    let sight = AccountSight(teams: configuration.teams.teams, groups: configuration.groups)
     let endpoint = AccountsEndpoint(
-      Callers(settings.callers, rate: settings.rate), signIns, store,
-      AccountSight(teams: configuration.teams.teams, groups: configuration.groups), metrics: metrics, logger: logger)
+      Callers(settings.callers, rate: settings.rate), signIns,
+      Deletions(store, sight, logger: logger, now: { Timestamp.now }, announce: { outbox.wake() }),
+      AccessTokens(store, endpoints, sight, logger: logger), store, sight, metrics: metrics, logger: logger)
     server = try HTTPServer(
       HTTPServerConfiguration(
         address: settings.listen, tls: settings.tls,

@@ -16,6 +16,7 @@ struct Problem: Error {
     case codeRefused = "code-refused"
     case idempotencyKeyReused = "idempotency-key-reused"
     case beginAgain = "begin-again"
+    case authorizationEnded = "authorization-ended"
     case erased
     case unavailable
   }
@@ -48,7 +49,7 @@ struct Problem: Error {
     case .clientNotAllowed: 403
     case .notFound: 404
     case .wrongMethod: 405
-    case .beginAgain: 409
+    case .beginAgain, .authorizationEnded: 409
     case .erased: 410
     case .tooLarge: 413
     case .identityTokenRefused, .codeRefused, .idempotencyKeyReused: 422
@@ -70,6 +71,7 @@ struct Problem: Error {
     case .codeRefused: "Apple does not take the authorization code"
     case .idempotencyKeyReused: "The Idempotency-Key belongs to another request"
     case .beginAgain: "The person has to sign in again"
+    case .authorizationEnded: "The person's authorization has ended"
     case .erased: "The account was erased"
     case .unavailable: "Not now"
     }

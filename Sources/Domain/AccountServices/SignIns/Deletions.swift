@@ -1,0 +1,192 @@
+import AccountEvents
+import AccountStore
+import AppleID
+import Cryptography
+import EventLoop
+import JSON
+import Telemetry
+
+/// Deletions that people ask for in an app: written down with the event that announces them, and answered for until long
+/// after the person is erased.
+@Loop
+final class Deletions {
+  private let store: any AccountStore
+  private let sight: AccountSight
+  private let announce: @Loop () -> Void
+  private let logger: Logger
+  private let now: @Sendable () -> Timestamp
+
+  /// Deletions in this store; `announce` is called where an event was put into its outbox.
+  init(
+    _ store: any AccountStore, _ sight: AccountSight, logger: Logger, now: @escaping @Sendable () -> Timestamp,
+    announce: @escaping @Loop () -> Void
+  ) { (self.store, self.sight, self.logger, self.now, self.announce) = (store, sight, logger, now, announce) }
+
+  /// A person asks for the deletion of an account, or asks again.
+  func request(_ account: AccountID, by clients: Set<ClientID>) async throws(Problem) -> DeletionProgress {
+    let id = try Self.newID()
+    let found = try await ask { store throws(AccountStoreError) -> Deletion? in
+      if case .known(let profile) = try await store.knowledge(of: account),
+        let client = sight.client(asking: profile, of: clients)
+      {
+        let deletion = try await store.requestDeletion(of: profile.account, in: client, as: id, at: now())
+        if let deletion { return deletion }
+      }
+      // It is erased, and whoever asks may not know that it was done.
+      return try await store.lastDeletion(of: account)
+    }
+    guard let found, sight.sees(found.team, for: clients) else {
+      throw Problem(.notFound, "There is no such account of the caller's apps.")
+    }
+    if found.id == id {
+      logger.notice(
+        "a deletion was asked for", ["event.id": .describing(id), "client": .describing(found.client)])
+      announce()
+    }
+    return try await show(found.id, by: clients)
+  }
+
+  /// How far a deletion is.
+  func show(_ id: EventID, by clients: Set<ClientID>) async throws(Problem) -> DeletionProgress {
+    let found = try await ask { store throws(AccountStoreError) in
+      try await store.deletion(id, by: [.tokenRevoker, .dataEraser])
+    }
+    guard let found, sight.sees(found.deletion.team, for: clients) else {
+      throw Problem(.notFound, "There is no such deletion of the caller's apps.")
+    }
+    return found
+  }
+
+  private func ask<Value>(
+    _ body: @Loop (any AccountStore) async throws(AccountStoreError) -> Value
+  ) async throws(Problem) -> Value {
+    do throws(AccountStoreError) {
+      return try await body(store)
+    } catch {
+      logger.error(
+        "the account store does not answer",
+        ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+      throw .unavailable("The account store does not answer. Repeat the same request.")
+    }
+  }
+
+  /// An id that nobody guesses, unlike any of Apple's or of an operator's.
+  private static func newID() throws(Problem) -> EventID {
+    do throws(CryptographyError) {
+      let id = EventID("deletion-\(Base64URL.encode(try SecureRandom.bytes(16)))")
+      guard let id else { preconditionFailure("letters, digits, hyphens and underscores") }
+      return id
+    } catch {
+      throw .unavailable("No random bytes can be had. Repeat the same request.")
+    }
+  }
+}
+
+extension DeletionProgress {
+  /// How far it is, in one word.
+  enum State: String, CaseIterable {
+    /// It is written down.
+    case requested
+    /// It is announced: the authorization is ended first.
+    case revoking
+    /// That is done: what is stored of the person is erased.
+    case erasing
+    /// All of it is done.
+    case completed
+    /// The person signed in again before it was carried out: nothing of theirs is erased any more.
+    case superseded
+  }
+
+  /// What was done in a step.
+  struct Step {
+    let name: String
+    let state: String
+    var at: Timestamp?
+    var targets: [AccountOutcome.Target] = []
+  }
+
+  private var revocation: LedgerEntry? { entries[.tokenRevoker] }
+  private var erasure: LedgerEntry? { entries[.dataEraser] }
+
+  /// The one word.
+  var state: State {
+    if let erasure { return Supersession(outcome: erasure.outcome) == .newerSignIn ? .superseded : .completed }
+    if revocation != nil { return .erasing }
+    return isPublished ? .revoking : .requested
+  }
+
+  /// The steps in their order.
+  var stepsTaken: [Step] {
+    // Whoever has done something about it has read it.
+    let isAnnounced = isPublished || !entries.isEmpty
+    var all = [Step(name: "announcement", state: isAnnounced ? "published" : "waiting")]
+    all.append(Step(name: "revocation", state: revocation.map(Self.word) ?? "waiting", at: revocation?.at))
+    // The revoker's word may be forgotten a little before the eraser's is.
+    if erasure != nil, revocation == nil { all.removeLast() }
+    var last = Step(name: "erasure", state: "waiting")
+    if let erasure {
+      last = Step(
+        name: "erasure", state: Self.word(erasure), at: erasure.at, targets: AccountOutcome.Target.list(erasure.detail))
+    } else if !steps.isEmpty {
+      last = Step(name: "erasure", state: "in-progress", targets: steps.map(AccountOutcome.Target.init))
+    }
+    return all + [last]
+  }
+
+  /// Whether nobody but the person can end the authorization, or is known to have: without a token Apple cannot be asked.
+  var isEndedByHand: Bool {
+    guard state != .superseded else { return false }
+    return !deletion.hadTokens || revocation?.outcome == TokenRevoker.Outcome.unproven.rawValue
+  }
+
+  private static func word(_ entry: LedgerEntry) -> String {
+    switch Supersession(outcome: entry.outcome) {
+    case nil: entry.outcome
+    case .newerSignIn: "superseded"
+    // An event of Apple's that asks for at least as much was carried out.
+    case .newerEvent, .erased: "covered"
+    }
+  }
+}
+
+extension DeletionProgress {
+  /// As applications are told.
+  var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("id", .string(deletion.id.text)), .init("account", .string(deletion.account.description)),
+      .init("requestedAt", .string(deletion.requestedAt.description)), .init("state", .string(state.rawValue)),
+      .init("steps", .array(stepsTaken.map(\.json))),
+    ]
+    if state == .completed {
+      members.append(
+        .init(
+          "receipt",
+          ["event": .string(deletion.id.text), "command": .string("siwa audit receipt \(deletion.id.text)")]))
+    }
+    if isEndedByHand {
+      members.append(.init("endByHand", ["text": .string(Self.words), "url": .string(Self.address)]))
+    }
+    return .object(members)
+  }
+
+  private static let address = "https://account.apple.com"
+  private static let words = """
+    To stop using Sign in with Apple with this app: on an iPhone or iPad open Settings, tap your name, then Sign in with \
+    Apple, choose the app, and stop using it; in a browser do the same at https://account.apple.com.
+    """
+}
+
+extension DeletionProgress.Step {
+  fileprivate var json: JSONValue {
+    var members: [JSONValue.Member] = [.init("name", .string(name)), .init("state", .string(state))]
+    if let at { members.append(.init("at", .string(at.description))) }
+    if !targets.isEmpty {
+      let counts = ErasureStep.State.allCases.map { state in (state, targets.count { $0.state == state.rawValue }) }
+      members.append(
+        .init(
+          "targets",
+          .object(counts.filter { $0.1 > 0 }.map { .init($0.0.rawValue, .integer(Int64($0.1))) })))
+    }
+    return .object(members)
+  }
+}

@@ -1,0 +1,161 @@
+import AccountEvents
+import AccountStore
+import ConsumerSupport
+import EventLoop
+import JSON
+import Telemetry
+import TestSupport
+import Testing
+
+@testable import AccountServices
+
+/// What applications are told of deletions that people have asked for.
+@Loop @Suite(.timeLimit(.minutes(5))) struct DeletionsTests {
+  @Test func whoHasNoAppOfTheTeamSeesNothing() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      await rig.expectNothing { () throws(Problem) in try await rig.deletions.request(id, by: [rig.foreign]) }
+      #expect(try await rig.store.outbox().waiting == 0)
+      let deletion = try await rig.deletions.request(id, by: [rig.app]).deletion
+      #expect(deletion.client == rig.app && rig.announced == 1)
+      await rig.expectNothing { () throws(Problem) in try await rig.deletions.show(deletion.id, by: [rig.foreign]) }
+      #expect(try await rig.deletions.show(deletion.id, by: [rig.web]).deletion == deletion)
+    }
+  }
+
+  @Test func nobodyIsDeletedWhoIsNotKnown() async throws {
+    try await Rig.run { rig in
+      let id = rig.store.id(of: rig.account)
+      await rig.expectNothing { () throws(Problem) in try await rig.deletions.request(id, by: [rig.app]) }
+    }
+  }
+
+  /// The commit has happened, and its answer was lost.
+  @Test func aRequestThatIsRepeatedAsNobodyKnowsIsTheSame() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      rig.store.after = { call throws(AccountStoreError) in
+        if call == .requestDeletion { throw AccountStoreError(.uncertain, "as the test wants") }
+      }
+      do throws(Problem) {
+        _ = try await rig.deletions.request(id, by: [rig.app])
+        Issue.record("it succeeded")
+      } catch { #expect(error.kind == .unavailable) }
+      rig.store.after = { _ in }
+      let first = try await rig.deletions.request(id, by: [rig.app])
+      #expect(try await rig.deletions.request(id, by: [rig.app]) == first)
+      #expect(try await rig.store.outbox().waiting == 1)
+    }
+  }
+
+  @Test func eachStateFollowsFromWhatWasDone() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      var progress = try await rig.deletions.request(id, by: [rig.app])
+      #expect(progress.state == .requested && !progress.isEndedByHand)
+      #expect(progress.stepsTaken.map(\.state) == ["waiting", "waiting", "waiting"])
+      try await rig.store.removeFromOutbox([progress.deletion.id])
+      progress = try await rig.show(progress)
+      #expect(progress.state == .revoking)
+      try await rig.settle(progress, by: .tokenRevoker, "revocation-unproven")
+      progress = try await rig.show(progress)
+      #expect(progress.state == .erasing && progress.isEndedByHand)
+      try await rig.settle(progress, by: .dataEraser, "account-erased")
+      progress = try await rig.show(progress)
+      #expect(progress.state == .completed)
+      #expect(progress.stepsTaken.map(\.state) == ["published", "revocation-unproven", "account-erased"])
+    }
+  }
+
+  @Test(arguments: [
+    (Supersession.newerSignIn, DeletionProgress.State.superseded, "superseded"), (.newerEvent, .completed, "covered"),
+  ])
+  func whatSomethingElseHasMadeVoidSaysSo(
+    _ cause: Supersession, _ state: DeletionProgress.State, _ word: String
+  ) async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      var progress = try await rig.deletions.request(id, by: [rig.app])
+      for consumer in [ConsumerName.tokenRevoker, .dataEraser] {
+        try await rig.settle(progress, by: consumer, cause.outcome)
+      }
+      progress = try await rig.show(progress)
+      #expect(progress.state == state && progress.stepsTaken.map(\.state) == ["published", word, word])
+    }
+  }
+
+  @Test func withoutATokenThePersonIsToldWhatToDo() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn(hasToken: false)
+      let progress = try await rig.deletions.request(id, by: [rig.app])
+      let json = String(decoding: progress.json.bytes, as: UTF8.self)
+      #expect(json.contains("Settings") && json.contains(#""url":"https://account.apple.com""#), "\(json)")
+      #expect(!json.contains("receipt") && !json.contains(rig.account.subject.text))
+    }
+  }
+}
+
+/// Deletions with a store and two teams.
+@Loop
+private final class Rig {
+  let (app, web, foreign): (ClientID, ClientID, ClientID)
+  let account: Account
+  let store: WatchedStore
+  private(set) var announced = 0
+  private var made: Deletions?
+
+  static func run(_ body: @Loop (Rig) async throws -> Void) async throws {
+    let file = StoreOfTests()
+    let rig = try Rig(try await file.open())
+    try await body(rig)
+    await rig.store.close()
+  }
+
+  private init(_ store: any AccountStore) throws {
+    app = try #require(ClientID("com.example.app"))
+    web = try #require(ClientID("com.example.web"))
+    foreign = try #require(ClientID("org.example.app"))
+    let (team, other) = (try #require(TeamID("A1B2C3D4E5")), try #require(TeamID("F1B2C3D4E5")))
+    account = Account(team: team, subject: try #require(AppleSubject("a-person-of-the-test")))
+    self.store = WatchedStore(store)
+    let sight = AccountSight(teams: [app: team, web: team, foreign: other], groups: ConsentGroups([:]))
+    made = Deletions(
+      self.store, sight, logger: Logger(level: .error, format: .text), now: { .now },
+      announce: { [weak self] in self?.announced += 1 })
+  }
+
+  var deletions: Deletions {
+    guard let made else { preconditionFailure("it is made at the start") }
+    return made
+  }
+
+  func signIn(hasToken: Bool = true) async throws -> AccountID {
+    let token = NewToken(kind: .refresh, client: app, value: try #require(SecretToken("a-refresh-token")))
+    _ = try await store.recordSignIn(account, at: .now - .seconds(60), tokens: hasToken ? [token] : [])
+    return store.id(of: account)
+  }
+
+  func show(_ progress: DeletionProgress) async throws -> DeletionProgress {
+    try await deletions.show(progress.deletion.id, by: [app])
+  }
+
+  func settle(_ progress: DeletionProgress, by consumer: ConsumerName, _ outcome: String) async throws {
+    let event = EventReference(
+      id: progress.deletion.id, account: account, hash: store.hash(of: account),
+      occurredAt: progress.deletion.requestedAt,
+      origin: EventOrigin(topic: Topic.accountEvents.name, partition: 0, offset: 0),
+      weight: EventWeight(severity: 2, tie: 0), yieldsTo: [.signIn])
+    let settled = try await store.settle(
+      [Settlement(of: event, by: consumer, outcome: outcome, detail: "", changes: [])], at: .now)
+    try #require(settled == [.applied])
+  }
+
+  func expectNothing(
+    _ body: () async throws(Problem) -> DeletionProgress, sourceLocation: SourceLocation = #_sourceLocation
+  ) async {
+    do throws(Problem) {
+      _ = try await body()
+      Issue.record("it succeeded", sourceLocation: sourceLocation)
+    } catch { #expect(error.kind == .notFound, "\(error)", sourceLocation: sourceLocation) }
+  }
+}
