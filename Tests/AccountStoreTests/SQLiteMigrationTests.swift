@@ -24,13 +24,14 @@ import Testing
         "8571281a185a6eea57696a7802659b42adee4a60c0de2c5e40152e460de33fb1",
         "d25d34c32ad4a825fe80388bc3df202291b23f88e88d429e9fbd37b48d344ad1",
         "fb0b4450af30214dfe86faab782d3ffa635f98978b92c9b960e9c5bd025c5065",
+        "a64a4426961d0ad677f8fdda008368c66732cc32f5cf2b11e3e7e6a226cbe6ca",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 7))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 8))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 7, to: 7))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 8, to: 8))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
     #expect(try rig.modes()["store.sqlite"] == 0o600)
   }
@@ -45,7 +46,7 @@ import Testing
     #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
     #expect(try rig.number("PRAGMA user_version") == Int64(version))
     try rig.execute("DELETE FROM announcement")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 7))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 8))
 
     let store = try await rig.open()
     #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
@@ -195,13 +196,13 @@ import Testing
     // An empty file is not one either.
     _ = rig.files.write("store.sqlite", "")
     await expectRefusal(.notMigrated, "run `siwa store migrate`")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 7))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 8))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try rig.execute("PRAGMA user_version = 99")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 7 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 8 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try rig.number("PRAGMA user_version") == 99)

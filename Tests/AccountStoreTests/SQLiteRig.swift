@@ -84,7 +84,7 @@ final class SQLiteRig {
       """
       INSERT INTO hash_key SELECT * FROM later.hash_key;
       INSERT INTO account SELECT * FROM later.account;
-      INSERT INTO token SELECT * FROM later.token;
+      INSERT INTO token SELECT number, hash, fingerprint, kind, client, issued_at, value FROM later.token;
       INSERT INTO relay SELECT hash, status, since, is_private, address FROM later.mail;
       INSERT INTO fence SELECT consumer, hash, severity, at, tie, generation FROM later.event_fence;
       INSERT INTO fence

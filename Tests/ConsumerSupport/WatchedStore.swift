@@ -13,6 +13,7 @@ package final class WatchedStore: AccountStore {
     case erasuresInProgress, dueErasures
     case begin, end, forget, unfinishedExchanges, knowledge
     case requestDeletion, lastDeletion, deletion, outbox, takeOutbox, removeFromOutbox, leaveOutbox
+    case lease, take, giveUp, claimTokens, recordValidations, validationCensus
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -24,6 +25,12 @@ package final class WatchedStore: AccountStore {
   package var after: Watch = { _ in }
   /// Called with settlements before they are written, none where only marks are raised.
   package var beforeSettling: @Loop ([Settlement]) throws(AccountStoreError) -> Void = { _ in }
+  /// Gives out tokens in the store's place.
+  package var claiming: (@Loop (_ count: Int, _ time: Timestamp) -> ClaimedTokens?)?
+  /// Takes findings in the store's place.
+  package var recording: (@Loop ([TokenValidation]) -> [RecordedValidation])?
+  /// Counts tokens in the store's place.
+  package var counting: (@Loop (_ time: Timestamp) -> ValidationCensus)?
   /// What a call waits for.
   package var gate: @Loop (Call) async -> Void = { _ in }
   /// How many calls of `settle` are under way.
@@ -139,6 +146,43 @@ package final class WatchedStore: AccountStore {
 
   package func leaveOutbox(_ holder: String) async throws(AccountStoreError) {
     try await watch(.leaveOutbox) { () throws(AccountStoreError) in try await store.leaveOutbox(holder) }
+  }
+
+  package func lease(_ name: String) async throws(AccountStoreError) -> Lease? {
+    try await watch(.lease) { () throws(AccountStoreError) in try await store.lease(name) }
+  }
+
+  package func take(_ lease: Lease, after seen: Lease?) async throws(AccountStoreError) -> Bool {
+    try await watch(.take) { () throws(AccountStoreError) in try await store.take(lease, after: seen) }
+  }
+
+  package func giveUp(_ lease: Lease) async throws(AccountStoreError) {
+    try await watch(.giveUp) { () throws(AccountStoreError) in try await store.giveUp(lease) }
+  }
+
+  package func claimTokens(
+    _ count: Int, without clients: Set<ClientID>, under lease: Lease, at time: Timestamp
+  ) async throws(AccountStoreError) -> ClaimedTokens? {
+    try await watch(.claimTokens) { () throws(AccountStoreError) in
+      if let claiming { return claiming(count, time) }
+      return try await store.claimTokens(count, without: clients, under: lease, at: time)
+    }
+  }
+
+  package func record(
+    _ validations: [TokenValidation], at time: Timestamp
+  ) async throws(AccountStoreError) -> [RecordedValidation] {
+    try await watch(.recordValidations) { () throws(AccountStoreError) in
+      if let recording { return recording(validations) }
+      return try await store.record(validations, at: time)
+    }
+  }
+
+  package func validationCensus(at time: Timestamp) async throws(AccountStoreError) -> ValidationCensus {
+    try await watch(.validationCensus) { () throws(AccountStoreError) in
+      if let counting { return counting(time) }
+      return try await store.validationCensus(at: time)
+    }
   }
 
   package func tokens(of account: Account) async throws(AccountStoreError) -> [StoredToken] {

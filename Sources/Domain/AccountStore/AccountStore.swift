@@ -113,6 +113,34 @@ package protocol AccountStore: AnyObject, Sendable {
   /// Lets others publish at once.
   func leaveOutbox(_ holder: String) async throws(AccountStoreError)
 
+  // MARK: Validation of refresh tokens
+
+  /// The lease of that name; nil where nobody has it.
+  func lease(_ name: String) async throws(AccountStoreError) -> Lease?
+
+  /// Takes a lease that stands as it was `seen`: nil where nobody had it. False where somebody else was faster.
+  func take(_ lease: Lease, after seen: Lease?) async throws(AccountStoreError) -> Bool
+
+  /// Gives a lease up, if it is still its holder's.
+  func giveUp(_ lease: Lease) async throws(AccountStoreError)
+
+  /// Gives out refresh tokens that are due, at most `count`, those first that have been so for longest: of none of `clients`,
+  /// none that is known to be invalid, and none that was given out or issued less than `TokenValidation.interval` before
+  /// `time`. From then on they count as asked about, whatever becomes of the caller. Renews the lease; nil where it is
+  /// somebody else's by now, who gives them out then. 0 only renews.
+  func claimTokens(
+    _ count: Int, without clients: Set<ClientID>, under lease: Lease, at time: Timestamp
+  ) async throws(AccountStoreError) -> ClaimedTokens?
+
+  /// Writes what was found, in one transaction with the events that follow, which wait in the outbox then. Returns what
+  /// became of each, in their order; the same again changes nothing.
+  func record(
+    _ validations: [TokenValidation], at time: Timestamp
+  ) async throws(AccountStoreError) -> [RecordedValidation]
+
+  /// How far the validation of all refresh tokens is. Reads an index as a whole.
+  func validationCensus(at time: Timestamp) async throws(AccountStoreError) -> ValidationCensus
+
   // MARK: Erasure
 
   /// The steps of each erasure so far, in the order of `events`, and of one in the order in which they were recorded.

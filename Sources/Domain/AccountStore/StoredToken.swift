@@ -29,6 +29,8 @@ package struct StoredToken: Sendable, Hashable {
   package let token: NewToken
   /// When the person signed in for it.
   package let issuedAt: Timestamp
+  /// What goes on with it where its row is written anew.
+  var marks = ValidationMarks()
 
   /// A token and its time.
   package init(_ token: NewToken, issuedAt: Timestamp) { (self.token, self.issuedAt) = (token, issuedAt) }

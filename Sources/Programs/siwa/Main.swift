@@ -24,7 +24,7 @@ struct Siwa {
         ErasuresDue.self, ErasuresCloseLetters.self, AuditVerify.self, AuditCompleteness.self, AuditExplain.self,
         AuditReportCommand.self,
         AuditReceiptCommand.self, AuditCheck.self, AuditBundleCommand.self, AuditCreateKey.self, AuditRotateKey.self,
-        AccountsImport.self, AccountsCreateToken.self,
+        AccountsImport.self, AccountsValidate.self, AccountsCreateToken.self,
         ConfigurationCheck.self, ConfigurationList.self,
       ])
     let isStoppedInOrder =

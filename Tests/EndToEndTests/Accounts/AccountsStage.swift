@@ -157,6 +157,15 @@ final class AccountsStage {
     return try #require(tokens.identityToken).text
   }
 
+  /// A refresh token of somebody's, as an application has got it that asked Apple itself.
+  func refreshToken(of person: Person) async throws -> String {
+    let code = try apple.signIn(person, to: Self.app)
+    let grant = try await endpoints.exchange(
+      try #require(AuthorizationCode(code)), redirectURI: nil, by: try #require(ClientID(Self.app)))
+    guard case .granted(let tokens) = grant else { throw CancellationError() }
+    return try #require(tokens.refreshToken).text
+  }
+
   /// The body of a request for a sign-in with a new code.
   func request(_ person: Person, token: String, code: String? = nil) throws -> String {
     let code = try code ?? apple.signIn(person, to: Self.app)

@@ -16,6 +16,8 @@ package struct AccountsConfiguration: Configurable {
   package let kafka: KafkaSettings
   /// Where sign-ins are kept.
   package let store: StoreSettings
+  /// How refresh tokens are validated.
+  package let validation: ValidationSettings
   /// Who asks, and where.
   package let accounts: AccountsSettings
   /// What is logged and how.
@@ -31,6 +33,7 @@ package struct AccountsConfiguration: Configurable {
     kafka.tryOn([.producer(deadline: OutboxPublisher.logDeadline), .admin], in: &settings)
     store = StoreSettings(reading: &settings)
     accounts = AccountsSettings(reading: &settings, teams: teams.teams)
+    validation = ValidationSettings(reading: &settings)
     log = LogSettings(reading: &settings)
   }
 }

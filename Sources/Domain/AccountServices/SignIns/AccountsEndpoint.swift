@@ -252,8 +252,15 @@ extension AccountProfile {
       .init("state", .string(signIns.isEmpty ? "no-authorization" : "authorized")),
     ]
     if let signedInAt { members.append(.init("lastSignInAt", .string(signedInAt.description))) }
+    if let validatedAt = signIns.compactMap(\.validatedAt).max() {
+      members.append(.init("lastValidatedAt", .string(validatedAt.description)))
+    }
     let list = signIns.map { signIn -> JSONValue in
-      ["clientId": .string(signIn.client.text), "signedInAt": .string(signIn.time.description)]
+      var members: [JSONValue.Member] = [
+        .init("clientId", .string(signIn.client.text)), .init("signedInAt", .string(signIn.time.description)),
+      ]
+      if let time = signIn.validatedAt { members.append(.init("validatedAt", .string(time.description))) }
+      return .object(members)
     }
     members += [.init("signIns", .array(list)), .init("relay", relay.answer)]
     return .object(members)

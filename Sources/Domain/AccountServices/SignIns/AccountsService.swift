@@ -31,6 +31,8 @@ package final class AccountsService {
   private let outbox: OutboxPublisher
   private let topics: TopicWatch
   private let size: StoreWatch
+  /// Nil where it is turned off.
+  private let validation: DailyValidation?
   private let readiness = Readiness([.keys, .store, .kafka, .service])
   private let logger: Logger
   private var isDraining = false
@@ -44,10 +46,11 @@ package final class AccountsService {
     await keys.restore()
     self.keys = keys
     let metrics = AccountsMetrics(registry)
+    let takeovers = KeyTakeovers(configuration.teams, registry: registry, logger: logger)
     let endpoints = AppleTokenEndpoints(
       configuration.tokens, teams: configuration.teams, concurrency: Self.concurrency,
       userAgent: AccountsCommand.program, now: { Timestamp.now },
-      takeovers: KeyTakeovers(configuration.teams, registry: registry, logger: logger))
+      takeovers: takeovers)
     let verifier = IdentityTokenVerifier(
       issuer: configuration.apple.issuer, teams: configuration.teams.teams,
       clockTolerance: configuration.apple.clockTolerance)
@@ -69,6 +72,7 @@ package final class AccountsService {
     self.outbox = outbox
     topics = TopicWatch(kafka, TopicPlan.ofAccounts, every: TopicWatch.hourly, registry: registry, logger: logger)
     size = StoreWatch(store, registry: registry, logger: logger)
+    validation = try Self.validation(configuration, store, takeovers, registry, logger)
     let settings = configuration.accounts
     let sight = AccountSight(teams: configuration.teams.teams, groups: configuration.groups)
     let endpoint = AccountsEndpoint(
@@ -114,6 +118,7 @@ package final class AccountsService {
       group.addTask(executorPreference: Loop.executor) { [outbox] in await outbox.run() }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics.run() }
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
+      group.addTask(executorPreference: Loop.executor) { [validation] in await validation?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       group.addTask(executorPreference: Loop.executor) { [certificate] in await certificate.run() }
       await server.run()
@@ -131,12 +136,29 @@ package final class AccountsService {
     readiness.isFrozen = true
     readiness[.service] = .notReady(cause: "draining")
     logger.info("accounts drains", ["http.connections": .integer(server.connectionCount)])
+    validation?.end()
     // A slow application must not take the time in which tokens are kept.
     await server.drain(within: patience * 3 / 5)
     await signIns.drain()
     await outbox.drain()
     await administration.end()
     logger.info("accounts ended")
+  }
+
+  private static func validation(
+    _ configuration: AccountsConfiguration, _ store: any AccountStore, _ takeovers: KeyTakeovers,
+    _ registry: MetricsRegistry, _ logger: Logger
+  ) throws -> DailyValidation? {
+    guard configuration.validation.isOn else { return nil }
+    let metrics = ValidationMetrics(registry)
+    let validation = Validation(
+      ValidationConfiguration(
+        teams: configuration.teams, groups: configuration.groups, tokens: configuration.tokens,
+        store: configuration.store, validation: configuration.validation), store: store,
+      userAgent: AccountsCommand.program, takeovers: takeovers, metrics: metrics, logger: logger)
+    return DailyValidation(
+      store, validation, window: configuration.validation.window, holder: try ValidationConfiguration.newHolder(),
+      clock: .system, metrics: metrics, logger: logger)
   }
 
   private func storeState() async -> Readiness.State {

@@ -143,9 +143,15 @@ extension PostgreSQLAccountStore {
           LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
         """, hash.bytes)
       batch.append(
-        "SELECT client, max(issued_at) FROM siwa.token WHERE hash = $1 AND kind = 'refresh' GROUP BY client",
-        hash.bytes)
-      batch.append("SELECT client FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+        """
+        SELECT client, max(issued_at), max(validated_at) FROM siwa.token
+        WHERE hash = $1 AND kind = 'refresh' AND invalid_at IS NULL GROUP BY client
+        """, hash.bytes)
+      batch.append(
+        """
+        SELECT client FROM siwa.ended_authorization WHERE hash = $1
+        UNION SELECT client FROM siwa.token WHERE hash = $1 AND invalid_at IS NOT NULL
+        """, hash.bytes)
       var facts = ProfileFacts()
       try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
         switch execution {
@@ -156,7 +162,7 @@ extension PostgreSQLAccountStore {
           facts.row = SealedAccount(hash: hash, team: try row.value(10), subject: try row.value(11), key: key)
         case 2:
           guard let client = ClientID(try row.value(0)) else { throw .unexpectedValue("a token's client") }
-          facts.signIns[client] = try row.time(1)
+          facts.signIns[client] = (try row.time(1), try row.timeIfPresent(2))
         case 3: facts.ended.insert(try row.value(0))
         default: break
         }

@@ -293,7 +293,12 @@ extension [AccountHash: KeptAccount] {
   mutating func add(_ row: borrowing Row, of execution: Int) throws(PostgreSQLError) {
     switch execution {
     case 0: self[try row.hash(4), default: KeptAccount()].relay = try SealedRelay(reading: row)
-    case 1: self[try row.hash(4), default: KeptAccount()].tokens.append(try SealedToken(reading: row))
+    case 1:
+      var token = try SealedToken(reading: row)
+      token.marks = ValidationMarks(
+        claimedAt: try row.timeIfPresent(5), validatedAt: try row.timeIfPresent(6),
+        invalidAt: try row.timeIfPresent(7))
+      self[try row.hash(4), default: KeptAccount()].tokens.append(token)
     default: break
     }
   }

@@ -34,8 +34,10 @@ enum PostgreSQLFacts {
     let all = PostgreSQLArray(hashes.map(\.bytes))
     batch.append("SELECT status, since, is_private, address, hash FROM siwa.relay WHERE hash = ANY ($1)", all)
     batch.append(
-      "SELECT kind, client, issued_at, value, hash FROM siwa.token WHERE hash = ANY ($1) ORDER BY issued_at, number",
-      all)
+      """
+      SELECT kind, client, issued_at, value, hash, claimed_at, validated_at, invalid_at FROM siwa.token
+      WHERE hash = ANY ($1) ORDER BY issued_at, number
+      """, all)
   }
 }
 

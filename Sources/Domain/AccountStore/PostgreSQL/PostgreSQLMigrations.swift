@@ -4,7 +4,7 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 2
@@ -233,5 +233,16 @@ enum PostgreSQLMigrations {
       holder text NOT NULL,
       until bigint NOT NULL
     );
+    """
+
+  /// When each refresh token was given out to be validated, and what came of it. What counts them reads the index alone.
+  private static let sixth: StaticString = """
+    ALTER TABLE siwa.token ADD COLUMN claimed_at bigint;
+    ALTER TABLE siwa.token ADD COLUMN validated_at bigint;
+    ALTER TABLE siwa.token ADD COLUMN invalid_at bigint;
+
+    CREATE INDEX token_by_validation
+      ON siwa.token (coalesce(claimed_at, issued_at)) INCLUDE (client, claimed_at, issued_at)
+      WHERE kind = 'refresh' AND invalid_at IS NULL;
     """
 }

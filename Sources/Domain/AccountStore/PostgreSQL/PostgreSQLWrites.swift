@@ -104,14 +104,16 @@ enum PostgreSQLWrites {
     }
     // One after the other: a sign-in may bring a token twice.
     for (hash, row) in rows {
-      let token = row.token.token
+      let (token, marks) = (row.token.token, row.token.marks)
       batch.append(
         """
-        INSERT INTO siwa.token (hash, fingerprint, kind, client, issued_at, value) VALUES ($1, $2, $3, $4, $5, $6)
+        INSERT INTO siwa.token (
+          hash, fingerprint, kind, client, issued_at, value, claimed_at, validated_at, invalid_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (hash, client, kind, fingerprint) DO UPDATE
           SET issued_at = greatest(token.issued_at, excluded.issued_at)
         """, hash.bytes, row.fingerprint, token.kind.rawValue, token.client.text, row.token.issuedAt.milliseconds,
-        row.value)
+        row.value, marks.claimedAt?.milliseconds, marks.validatedAt?.milliseconds, marks.invalidAt?.milliseconds)
     }
   }
 

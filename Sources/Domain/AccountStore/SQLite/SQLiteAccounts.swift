@@ -13,6 +13,7 @@ final class SQLiteAccounts {
   private let signIn: Statement
   private let tokenInsertion: Statement
   private let tokenReading: Statement
+  private let keptTokenReading: Statement
   private let tokenRemoval: Statement
   private let tokenQuestion: Statement
   private let ended: Statement
@@ -50,11 +51,17 @@ final class SQLiteAccounts {
     signIn = try database.prepare("UPDATE account SET signed_in_at = ?2 WHERE hash = ?1")
     tokenInsertion = try database.prepare(
       """
-      INSERT INTO token (hash, fingerprint, kind, client, issued_at, value) VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO token (hash, fingerprint, kind, client, issued_at, value, claimed_at, validated_at, invalid_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET issued_at = max(issued_at, excluded.issued_at)
       """)
     tokenReading = try database.prepare(
       "SELECT kind, client, issued_at, value FROM token WHERE hash = ? ORDER BY issued_at, number")
+    keptTokenReading = try database.prepare(
+      """
+      SELECT kind, client, issued_at, value, claimed_at, validated_at, invalid_at FROM token
+      WHERE hash = ? ORDER BY issued_at, number
+      """)
     tokenRemoval = try database.prepare(
       "DELETE FROM token WHERE hash = ?1 AND issued_at <= ?3 AND (?2 = '' OR client = ?2)")
     tokenQuestion = try database.prepare(
@@ -117,9 +124,16 @@ final class SQLiteAccounts {
 
   /// What there is beside its row.
   func kept(of hash: AccountHash) throws(SQLiteError) -> KeptAccount {
-    KeptAccount(
-      relay: try mailReading.first(hash.bytes) { row throws(SQLiteError) in try SealedRelay(reading: row) } ?? nil,
-      tokens: try tokens(of: hash))
+    var kept = KeptAccount(
+      relay: try mailReading.first(hash.bytes) { row throws(SQLiteError) in try SealedRelay(reading: row) } ?? nil)
+    try keptTokenReading.forEach(hash.bytes) { row throws(SQLiteError) in
+      var token = try SealedToken(reading: row)
+      token.marks = ValidationMarks(
+        claimedAt: try row.timeIfPresent(4), validatedAt: try row.timeIfPresent(5),
+        invalidAt: try row.timeIfPresent(6))
+      kept.tokens.append(token)
+    }
+    return kept
   }
 
   /// The account's tokens, oldest first.
@@ -183,9 +197,10 @@ final class SQLiteAccounts {
     }
     if let time = account.signIn { try signIn.run(hash, time.milliseconds) }
     for row in tokens {
-      let token = row.token.token
+      let (token, marks) = (row.token.token, row.token.marks)
       try tokenInsertion.run(
-        hash, row.fingerprint, token.kind.rawValue, token.client.text, row.token.issuedAt.milliseconds, row.value)
+        hash, row.fingerprint, token.kind.rawValue, token.client.text, row.token.issuedAt.milliseconds, row.value,
+        marks.claimedAt?.milliseconds, marks.validatedAt?.milliseconds, marks.invalidAt?.milliseconds)
     }
     for revocation in account.ownRevocations.values {
       try ownRevocation.run(

@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh, eighth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 3
@@ -274,5 +274,18 @@ enum SQLiteMigrations {
       holder TEXT NOT NULL,
       until INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    """
+
+  /// When each refresh token was given out to be validated, and what came of it. What counts them reads the index alone.
+  private static let eighth: StaticString = """
+    PRAGMA user_version = 8;
+
+    ALTER TABLE token ADD COLUMN claimed_at INTEGER;
+    ALTER TABLE token ADD COLUMN validated_at INTEGER;
+    ALTER TABLE token ADD COLUMN invalid_at INTEGER;
+
+    CREATE INDEX token_by_validation
+      ON token (coalesce(claimed_at, issued_at), client, claimed_at, issued_at, kind, invalid_at)
+      WHERE kind = 'refresh' AND invalid_at IS NULL;
     """
 }

@@ -47,8 +47,15 @@ final class SQLiteSignIns {
         LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
       """)
     tokens = try database.prepare(
-      "SELECT client, max(issued_at) FROM token WHERE hash = ? AND kind = 'refresh' GROUP BY client")
-    ended = try database.prepare("SELECT client FROM ended_authorization WHERE hash = ?")
+      """
+      SELECT client, max(issued_at), max(validated_at) FROM token
+      WHERE hash = ? AND kind = 'refresh' AND invalid_at IS NULL GROUP BY client
+      """)
+    ended = try database.prepare(
+      """
+      SELECT client FROM ended_authorization WHERE hash = ?1
+      UNION SELECT client FROM token WHERE hash = ?1 AND invalid_at IS NOT NULL
+      """)
   }
 
   /// Notes an exchange, or finds how it stands. Nothing came of it yet where `outcome` is nil.
@@ -109,7 +116,7 @@ final class SQLiteSignIns {
     }
     try tokens.forEach(hash.bytes) { row throws(SQLiteError) in
       guard let client = ClientID(try row.value(0)) else { throw .malformed("a token's client") }
-      facts.signIns[client] = try row.time(1)
+      facts.signIns[client] = (try row.time(1), try row.timeIfPresent(2))
     }
     try ended.forEach(hash.bytes) { row throws(SQLiteError) in facts.ended.insert(try row.value(0)) }
     return facts

@@ -16,6 +16,7 @@ final class SQLiteStoreFile {
   let signIns: SQLiteSignIns
   let deletions: SQLiteDeletions
   let outbox: SQLiteOutbox
+  let validation: SQLiteValidation
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
@@ -30,6 +31,7 @@ final class SQLiteStoreFile {
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
+    validation = try AccountStoreError.translating { () throws(SQLiteError) in try SQLiteValidation(database) }
     (accounts, ledger, erasures, signIns, deletions, outbox, mover) = try AccountStoreError.translating {
       () throws(SQLiteError) in
       (

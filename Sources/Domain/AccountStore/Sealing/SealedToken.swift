@@ -7,6 +7,7 @@ struct SealedToken {
   let client: ClientID
   let issuedAt: Timestamp
   let value: [UInt8]
+  var marks = ValidationMarks()
 
   /// The text of a token of the account's, sealed.
   static func seal(
@@ -21,6 +22,8 @@ struct SealedToken {
     guard let value = String(validating: text, as: UTF8.self).flatMap(SecretToken.init) else {
       throw AccountStoreError(.damaged, "a token: not of the form in which it was written")
     }
-    return StoredToken(NewToken(kind: kind, client: client, value: value), issuedAt: issuedAt)
+    var token = StoredToken(NewToken(kind: kind, client: client, value: value), issuedAt: issuedAt)
+    token.marks = marks
+    return token
   }
 }

@@ -12,12 +12,14 @@ package enum AccountKnowledge: Sendable, Hashable {
 
 /// An account that is there.
 package struct AccountProfile: Sendable, Hashable {
-  /// A sign-in whose refresh token is held.
+  /// A sign-in whose refresh token is held, and is not known to be invalid.
   package struct SignIn: Sendable, Hashable {
     /// The app that the person signed in to.
     package let client: ClientID
     /// When they did last.
     package let time: Timestamp
+    /// When Apple last said that a refresh token of theirs for the app is good; nil where it was not asked yet.
+    package var validatedAt: Timestamp?
   }
 
   /// Who it is.
@@ -38,16 +40,18 @@ struct ProfileFacts {
   var row: SealedAccount?
   /// The state of mail, and what erasures have left.
   var relay = RelayFacts(relay: nil, account: AccountFacts())
-  /// The last sign-in of each app whose refresh token is held.
-  var signIns: [ClientID: Timestamp] = [:]
-  /// The apps whose authorizations have ended, by name; empty for all.
+  /// The last sign-in of each app whose refresh token is held and not known to be invalid, and its last validation.
+  var signIns: [ClientID: (time: Timestamp, validatedAt: Timestamp?)] = [:]
+  /// The apps whose authorizations have ended, or a token of which is invalid, by name; empty for all.
   var ended: Set<String> = []
 
   /// What that comes to.
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> AccountKnowledge {
     guard let row else { return relay.account.erasure.map { .erased(since: $0.at) } ?? .unknown }
     let account = try row.open(with: keys).account
-    let signIns = signIns.map { AccountProfile.SignIn(client: $0.key, time: $0.value) }
+    let signIns = signIns.map {
+      AccountProfile.SignIn(client: $0.key, time: $0.value.time, validatedAt: $0.value.validatedAt)
+    }
     return .known(
       AccountProfile(
         account: account, signedInAt: relay.account.signedInAt,

@@ -1,0 +1,396 @@
+package import AccountEvents
+package import AccountStore
+package import AppleID
+import Cryptography
+package import EventLoop
+package import Telemetry
+
+/// Validates refresh tokens at Apple: those that the store gives out, at a pace, and has it write down what was found.
+///
+/// The store notes that a token was given out before Apple is asked: whatever is killed when, none is asked about twice in
+/// a day. Only `invalid_grant` says that a token is over. `invalid_client` is a fault of ours: then the app is left alone,
+/// and an operator told. Where Apple throttles or cannot be reached, it is asked more slowly; and what it leaves in doubt
+/// changes nothing.
+@Loop
+package final class Validation {
+  /// Asks Apple about a token.
+  package typealias Apple = @Loop @Sendable (RefreshToken, ClientID) async throws(AppleTokenError) -> Grant
+
+  /// What time it is, and how one waits.
+  package struct Clock: Sendable {
+    let wall: @Sendable () -> Timestamp
+    let now: @Loop @Sendable () -> MonotonicTime
+    let sleep: @Loop @Sendable (MonotonicTime) async throws -> Void
+
+    /// A clock from its parts; `sleep` returns at that moment, or throws once its task is cancelled.
+    package init(
+      wall: @escaping @Sendable () -> Timestamp, now: @escaping @Loop @Sendable () -> MonotonicTime,
+      sleep: @escaping @Loop @Sendable (MonotonicTime) async throws -> Void
+    ) { (self.wall, self.now, self.sleep) = (wall, now, sleep) }
+
+    /// The system's.
+    package static let system = Clock(wall: { .now }, now: { .now }, sleep: { try await Loop.sleep(until: $0) })
+  }
+
+  /// How far it is.
+  package struct Progress: Sendable, Hashable {
+    /// Tokens that are good, that are not, of which nobody knows, and that are due as before.
+    package fileprivate(set) var good = 0, invalid = 0, doubtful = 0, notAsked = 0
+    /// Authorizations that are over, and wait in the outbox to be told of.
+    package fileprivate(set) var published = 0
+    /// Tokens that do not open.
+    package fileprivate(set) var damaged = 0
+    /// Of how many tokens it is known what came of them.
+    package var done: Int { good + invalid + doubtful + damaged }
+  }
+
+  /// Why a shift is over.
+  package enum Ending: Sendable {
+    /// Nothing is due.
+    case nothingDue
+    /// Its time is over.
+    case timeOver
+    /// It was told to end.
+    case ended
+    /// Another process does it now.
+    case leaseLost
+    /// Apple has answered nothing for a while.
+    case appleFails
+    /// The store fails.
+    case store(AccountStoreError)
+  }
+
+  /// Tokens are given out for so long at once: what is killed leaves no more of them unasked for a day.
+  private static let stride = Duration.milliseconds(250)
+  private static let mostAtOnce = 128
+  /// A token that has its turn no sooner is given back.
+  private static let longestHold = Duration.seconds(1)
+  /// So many answers may wait for the store.
+  private static let mostWaiting = 1024
+  private static let page = 256
+  /// How long an app is left alone that Apple does not accept.
+  private static let stop = Duration.seconds(900)
+  /// Where so many tokens of an app in a row are invalid, they are hardly the app's.
+  private static let mostInvalidInARow = 100
+  private static let storePause = (first: Duration.seconds(1), longest: Duration.seconds(30))
+
+  private let store: any AccountStore
+  private let apple: Apple
+  private let clients: @Sendable (Account, ClientID) -> Set<ClientID>
+  private let concurrency: Int
+  private let believesAll: Bool
+  private let patience: Int?
+  private let clock: Clock
+  private let random: @Sendable () -> Double
+  private let metrics: ValidationMetrics
+  private let logger: Logger
+
+  /// When Apple may be asked next.
+  private(set) var pace: ValidationPace
+  /// How far it is.
+  package private(set) var progress = Progress()
+  /// Called whenever that has changed.
+  package var tell: @Loop (Progress) -> Void = { _ in }
+  private var stops: [ClientID: MonotonicTime] = [:]
+  private var invalidInARow: [ClientID: Int] = [:]
+  private var answers: [TokenValidation] = []
+  private var inFlight = 0
+  private var isFlushing = false
+  private var isEnding = false
+  private var naps: [Int: Task<Void, Never>] = [:]
+  private var napCount = 0
+  private var changes = 0
+  private var waiter: CheckedContinuation<Void, Never>?
+
+  /// A validation of `rate` requests a second, so many at once.
+  ///
+  /// - `clients`: the apps that share consent with a token's.
+  /// - `believesAll`: also that all tokens of an app are invalid.
+  /// - `patience`: after so many failures of Apple's in a row a shift ends; nil is never.
+  package init(
+    _ store: any AccountStore, apple: @escaping Apple, rate: Int, concurrency: Int,
+    clients: @escaping @Sendable (Account, ClientID) -> Set<ClientID>, believesAll: Bool = false, patience: Int? = nil,
+    clock: Clock, random: @escaping @Sendable () -> Double, metrics: ValidationMetrics, logger: Logger
+  ) {
+    (self.store, self.apple, self.concurrency, self.clients) = (store, apple, concurrency, clients)
+    (self.believesAll, self.patience, self.clock, self.random) = (believesAll, patience, clock, random)
+    (self.metrics, self.logger) = (metrics, logger)
+    pace = ValidationPace(Double(rate), at: clock.now())
+  }
+
+  /// The apps that are left alone until an operator has put something right.
+  package var stopped: Set<ClientID> {
+    let now = clock.now()
+    return Set(stops.filter { $0.value > now }.keys)
+  }
+
+  /// How many tokens it holds: those that Apple is asked about, and those whose answers wait for the store.
+  var held: Int { inFlight + answers.count }
+
+  /// Spreads so many tokens over that time; nil is as fast as is agreed.
+  func spread(_ tokens: Int, over window: Duration?) {
+    pace.spread(tokens, over: window)
+    metrics.rate.set(pace.rate)
+  }
+
+  /// Takes nothing new: what was given out and not asked about goes back.
+  package func end() {
+    isEnding = true
+    for nap in naps.values { nap.cancel() }
+    signal()
+  }
+
+  /// Returns once nothing is under way any more.
+  package func finish() async {
+    while inFlight > 0 || isFlushing { await change(since: changes) { self.inFlight > 0 || self.isFlushing } }
+    await flush()
+  }
+
+  // MARK: A shift
+
+  /// Validates what is due, as long as the lease is held.
+  package func shift(under lease: Lease, until limit: MonotonicTime) async -> Ending {
+    var renewal = clock.now()
+    while !isEnding {
+      if let patience, pace.failures >= patience { return .appleFails }
+      let now = clock.now()
+      if now >= limit { return .timeOver }
+      if held >= Self.mostWaiting || inFlight >= concurrency {
+        await change(since: changes) { self.held >= Self.mostWaiting || self.inFlight >= self.concurrency }
+        continue
+      }
+      let slot = pace.next(at: now)
+      let isNear = slot <= now + Self.stride
+      guard isNear || now >= renewal else {
+        await nap(until: min(slot, renewal, limit))
+        continue
+      }
+      let count = isNear ? min(max(Int(pace.rate * 0.25), 1), Self.mostAtOnce) : 0
+      let stopped = stopped
+      metrics.stopped.set(Double(stopped.count))
+      metrics.rate.set(pace.rate)
+      let claimed: ClaimedTokens?
+      do throws(AccountStoreError) {
+        claimed = try await store.claimTokens(count, without: stopped, under: lease, at: clock.wall())
+      } catch {
+        return .store(error)
+      }
+      guard let claimed else { return .leaseLost }
+      renewal = now + Lease.pulse
+      note(damaged: claimed.damaged)
+      if count > 0, claimed.tokens.isEmpty, claimed.damaged == 0 { return .nothingDue }
+      await ask(claimed.tokens)
+    }
+    return .ended
+  }
+
+  private func ask(_ tokens: [DueToken]) async {
+    for token in tokens {
+      let now = clock.now()
+      let slot = pace.next(at: now)
+      guard !isEnding, slot <= now + Self.longestHold, stops[token.client].map({ $0 <= now }) ?? true else {
+        giveBack(token)
+        continue
+      }
+      pace.take(at: now, random: random())
+      await nap(until: slot)
+      while inFlight >= concurrency, !isEnding { await change(since: changes) { self.inFlight >= self.concurrency } }
+      let isLate = clock.wall() - token.claimedAt > TokenValidation.patience
+      if isEnding || isLate { giveBack(token) } else { ask(token) }
+    }
+    await flush()
+  }
+
+  private func giveBack(_ token: DueToken) { answers.append(TokenValidation(of: token, .notAsked)) }
+
+  private func ask(_ token: DueToken) {
+    inFlight += 1
+    // It goes on where the program ends: Apple may have been asked by then.
+    Task(executorPreference: Loop.executor) { await self.carry(token) }
+  }
+
+  private func carry(_ token: DueToken) async {
+    if let finding = await finding(about: token) { answers.append(TokenValidation(of: token, finding)) }
+    inFlight -= 1
+    signal()
+    await flush()
+  }
+
+  // MARK: Answers
+
+  /// What Apple says of a token; nil where it stays in doubt.
+  private func finding(about token: DueToken) async -> TokenValidation.Finding? {
+    guard let refresh = RefreshToken(token.value.text) else { return doubt() }
+    do throws(AppleTokenError) {
+      switch try await apple(refresh, token.client) {
+      case .granted:
+        pace.succeeded(at: clock.now())
+        invalidInARow[token.client] = 0
+        return .good
+      case .invalid:
+        pace.succeeded(at: clock.now())
+        return invalid(token)
+      }
+    } catch {
+      return finding(after: error, token.client)
+    }
+  }
+
+  private func invalid(_ token: DueToken) -> TokenValidation.Finding? {
+    invalidInARow[token.client, default: 0] += 1
+    if !believesAll, invalidInARow[token.client, default: 0] > Self.mostInvalidInARow {
+      stop(
+        token.client,
+        "Apple takes no token of this app: are they the app's? Nothing more is concluded until it takes one", [:])
+      return doubt()
+    }
+    do throws(CryptographyError) {
+      return .invalid(try .ofFinding(), of: clients(token.account, token.client))
+    } catch {
+      logger.error("a token is invalid, and no event can be made of it", ["cause": .describing(error)])
+      return doubt()
+    }
+  }
+
+  private func finding(after error: AppleTokenError, _ client: ClientID) -> TokenValidation.Finding? {
+    let words: LogMetadata = [
+      "apple.client": .describing(client), "apple.error": .string(error.code.rawValue),
+      "apple.detail": .string(error.detail),
+    ]
+    switch error.code {
+    case .invalidClient, .unauthorizedClient, .noKey, .unsigned:
+      stop(client, "no token of this app is validated until an operator has put it right", words)
+      return .notAsked
+    case .throttled, .unreachable, .certificate:
+      if pace.failed(at: clock.now(), retryAfter: error.retryAfter) {
+        logger.warning("Apple cannot be asked about tokens now: it is asked more slowly", words)
+      }
+      return .notAsked
+    case .interrupted, .deadline, .unavailable, .malformedAnswer, .unexpectedStatus, .cancelled, .invalidRequest,
+      .invalidGrant, .unsupportedGrantType, .invalidScope, .unknownError:
+      if pace.failed(at: clock.now(), retryAfter: error.retryAfter) {
+        logger.warning("Apple leaves in doubt whether a token is good: it is asked more slowly", words)
+      }
+      return doubt()
+    }
+  }
+
+  private func doubt() -> TokenValidation.Finding? {
+    progress.doubtful += 1
+    metrics.outcomes[.doubtful].increment()
+    tell(progress)
+    return nil
+  }
+
+  private func stop(_ client: ClientID, _ message: StaticString, _ words: LogMetadata) {
+    let now = clock.now()
+    defer { stops[client] = now + Self.stop }
+    if let end = stops[client], end > now { return }
+    var words = words
+    words.set("apple.client", .describing(client))
+    logger.error(message, words)
+  }
+
+  private func note(damaged: Int) {
+    guard damaged > 0 else { return }
+    progress.damaged += damaged
+    logger.error(
+      "tokens do not open, and are not validated: siwa store integrity names their accounts",
+      ["tokens": .integer(damaged)])
+  }
+
+  // MARK: The store
+
+  /// Has the store write down what is known. Whoever comes while that is under way leaves it to who is at it.
+  private func flush() async {
+    guard !isFlushing else { return }
+    isFlushing = true
+    var attempts = 0
+    while !answers.isEmpty {
+      let some = Array(answers.prefix(Self.page))
+      do throws(AccountStoreError) {
+        let outcomes = try await store.record(some, at: clock.wall())
+        answers.removeFirst(some.count)
+        attempts = 0
+        for (validation, outcome) in zip(some, outcomes) { count(validation, outcome) }
+        tell(progress)
+      } catch {
+        attempts += 1
+        logger.error(
+          "what Apple says of tokens could not be written down",
+          ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+        if isEnding, attempts >= 3 {
+          logger.error("it is lost, and Apple asked again a day later", ["tokens": .integer(answers.count)])
+          answers = []
+          break
+        }
+        var pause = Self.storePause.first
+        for _ in 1..<attempts where pause < Self.storePause.longest { pause += pause }
+        await nap(until: clock.now() + min(pause, Self.storePause.longest))
+      }
+      signal()
+    }
+    isFlushing = false
+    signal()
+  }
+
+  private func count(_ validation: TokenValidation, _ outcome: RecordedValidation) {
+    switch (validation.finding, outcome) {
+    case (.good, _):
+      progress.good += 1
+      metrics.outcomes[.good].increment()
+    case (.notAsked, _):
+      progress.notAsked += 1
+      metrics.outcomes[.notAsked].increment()
+    case (.invalid, _):
+      progress.invalid += 1
+      metrics.outcomes[.invalid].increment()
+    }
+    guard outcome == .published else { return }
+    progress.published += 1
+    metrics.found.increment()
+    logger.notice(
+      "an authorization is over, and Apple has not told us",
+      [
+        "account.hash": .describing(store.hash(of: validation.token.account)),
+        "apple.client": .describing(validation.token.client),
+      ])
+  }
+
+  // MARK: Waiting
+
+  private func nap(until time: MonotonicTime) async {
+    guard !isEnding, time > clock.now() else { return }
+    napCount += 1
+    let number = napCount
+    let nap = Task(executorPreference: Loop.executor) { [clock] in
+      do { try await clock.sleep(time) } catch { return }  // told to end
+    }
+    naps[number] = nap
+    await nap.value
+    naps[number] = nil
+  }
+
+  private func signal() {
+    changes += 1
+    waiter?.resume()
+    waiter = nil
+  }
+
+  /// Returns once something has changed since `count`, or `isBlocked` no longer holds.
+  private func change(since count: Int, while isBlocked: @Loop () -> Bool) async {
+    await withCheckedContinuation { continuation in
+      guard count == changes, isBlocked(), waiter == nil else { return continuation.resume() }
+      waiter = continuation
+    }
+  }
+}
+
+extension EventID {
+  /// An id of our own, unlike any of Apple's.
+  fileprivate static func ofFinding() throws(CryptographyError) -> EventID {
+    let id = EventID("credential-\(Base64URL.encode(try SecureRandom.bytes(16)))")
+    guard let id else { preconditionFailure("letters, digits, hyphens and underscores") }
+    return id
+  }
+}

@@ -1,0 +1,78 @@
+import EventLoop
+
+/// When Apple may be asked next: at the agreed rate at most, as slowly as the day's tokens allow, and more slowly for a while
+/// where Apple cannot keep up. A value: whoever asks says what time it is.
+struct ValidationPace: Sendable {
+  /// So much of what a late timer or a slow disk has cost is caught up.
+  private static let allowance = Duration.milliseconds(100)
+  /// How long nobody is asked after failures: doubling with each.
+  private static let pause = (first: Duration.seconds(1), longest: Duration.seconds(300))
+  /// Failures that come together are one.
+  private static let moment = Duration.seconds(1)
+  /// How long all goes well before it gets faster again.
+  private static let recovery = Duration.seconds(10)
+  /// The least share of the rate.
+  private static let leastShare = 1.0 / 64
+
+  /// Requests a second.
+  let agreed: Double
+  /// The rate that spreads the tokens of a day; nil where that does not matter.
+  private var spread: Double?
+  /// How much of the rate Apple has lately been able to keep up with.
+  private(set) var share = 1.0
+  /// How many failures there were since all went well last, those that came together counted once.
+  private(set) var failures = 0
+  private var last: MonotonicTime
+  /// The next gap, measured by the rate: 1 on the average.
+  private var jitter = 1.0
+  private var pausedUntil: MonotonicTime
+  private var changedAt: MonotonicTime
+
+  /// A pace of `agreed` requests a second, from `start` on.
+  init(_ agreed: Double, at start: MonotonicTime) {
+    precondition(agreed > 0, "a rate is positive")
+    (self.agreed, last, pausedUntil, changedAt) = (agreed, start, start, start)
+  }
+
+  /// How many requests a second there are now, but for pauses.
+  var rate: Double { min(agreed, spread ?? agreed) * share }
+
+  /// Has so many tokens be asked about in that time; nil: as fast as is agreed.
+  mutating func spread(_ tokens: Int, over window: Duration?) {
+    spread = window.map { max(Double(tokens), 1) / (Double($0.wholeNanoseconds) / 1e9) }
+  }
+
+  /// The moment for the next request: not before `now`, but for what is caught up.
+  func next(at now: MonotonicTime) -> MonotonicTime {
+    let gap = Duration.nanoseconds(Int64(min(jitter / rate, 1e9) * 1e9))
+    return max(last + gap, pausedUntil, now + (.zero - Self.allowance))
+  }
+
+  /// A request takes that moment. Where tokens are spread, gaps differ: `random` lies between 0 and 1.
+  mutating func take(at now: MonotonicTime, random: Double) {
+    last = next(at: now)
+    jitter = spread == nil ? 1 : 0.5 + random
+  }
+
+  /// Apple has answered.
+  mutating func succeeded(at now: MonotonicTime) {
+    failures = 0
+    guard share < 1, now - changedAt >= Self.recovery else { return }
+    share = min(1, share * 1.25)
+    changedAt = now
+  }
+
+  /// Apple has not, or asks for time. Says whether this failure counts, or came with others.
+  @discardableResult
+  mutating func failed(at now: MonotonicTime, retryAfter: Duration?) -> Bool {
+    if let retryAfter { pausedUntil = max(pausedUntil, now + retryAfter) }
+    guard failures == 0 || now - changedAt >= Self.moment else { return false }
+    failures += 1
+    share = max(share / 2, Self.leastShare)
+    changedAt = now
+    var pause = Self.pause.first
+    for _ in 1..<failures where pause < Self.pause.longest { pause += pause }
+    pausedUntil = max(pausedUntil, now + min(pause, Self.pause.longest))
+    return true
+  }
+}

@@ -1,0 +1,313 @@
+import AccountEvents
+import AccountStore
+import ConsumerSupport
+import EventLoop
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import AccountServices
+@testable import AppleID
+
+/// What the validation asks Apple, how often, and what follows.
+@Loop @Suite(.timeLimit(.minutes(5))) struct ValidationServiceTests {
+  /// More tokens than a test's database has, kept in memory: those first that were given out longest ago.
+  @Loop
+  private final class Population {
+    private var claimed: [Timestamp?]
+    private var next = 0
+    private(set) var mostAtOnce = 0
+
+    init(_ count: Int) { claimed = Array(repeating: nil, count: count) }
+
+    func claim(_ count: Int, at time: Timestamp) -> ClaimedTokens {
+      mostAtOnce = max(mostAtOnce, count)
+      var tokens: [DueToken] = []
+      while tokens.count < count {
+        let last = claimed[next]
+        if let last, time - last < TokenValidation.interval { break }
+        guard let value = SecretToken("secret-of-\(next)") else { preconditionFailure("visible ASCII") }
+        tokens.append(
+          DueToken(
+            account: ValidationRig.account(0), client: ValidationRig.app, value: value,
+            issuedAt: VirtualClock.start - .seconds(9 * 86_400), claimedAt: time, claimedBefore: last))
+        claimed[next] = time
+        next = (next + 1) % claimed.count
+      }
+      return ClaimedTokens(tokens)
+    }
+
+    func census(at time: Timestamp) -> ValidationCensus {
+      let due = claimed.count { $0.map { time - $0 >= TokenValidation.interval } ?? true }
+      let oldest = claimed.compactMap(\.self).min().map { $0 + TokenValidation.interval }
+      return ValidationCensus(tokens: claimed.count, due: due, dueSince: oldest.flatMap { $0 <= time ? $0 : nil })
+    }
+  }
+
+  @Test func aHundredThousandTokensAreValidatedAtTheAgreedRateInFlatMemory() async throws {
+    let random = Mutex(SeededRandom(seed: 5))
+    let lateness: @Sendable () -> Duration = {
+      random.withLock { .microseconds(Int.random(in: 0...3000, using: &$0)) }
+    }
+    try await ValidationRig.run(lateness: lateness) { rig in
+      let population = Population(100_000)
+      rig.store.claiming = { population.claim($0, at: $1) }
+      rig.store.recording = { $0.map { _ in .noted } }
+      let validation = rig.validation(rate: 500)
+      var mostHeld = 0
+      rig.afterAnswer = { mostHeld = max(mostHeld, validation.held) }
+      let ending = try await rig.validate(validation)
+      #expect(ending.isNothingDue && validation.progress.good == 100_000)
+      #expect(abs(rig.clock.passed / .seconds(200) - 1) < 0.02, "\(rig.clock.passed)")
+      #expect(rig.counts.count == 100_000 && rig.counts.values.allSatisfy { $0 == 1 })
+      let perSecond = Dictionary(grouping: rig.asked) { ($0.at - VirtualClock.start).components.seconds }
+      #expect(perSecond.values.allSatisfy { $0.count <= 550 })
+      #expect(mostHeld <= 512 && population.mostAtOnce <= 128, "\(mostHeld)")
+    }
+  }
+
+  @Test func theTokensOfADayAreSpreadOverIt() async throws {
+    try await ValidationRig.run { rig in
+      let population = Population(2000)
+      rig.store.claiming = { population.claim($0, at: $1) }
+      rig.store.recording = { $0.map { _ in .noted } }
+      rig.store.counting = { population.census(at: $0) }
+      let daily = rig.daily(rig.validation(), as: "a")
+      rig.afterAnswer = { if rig.clock.passed > .seconds(3 * 86_400) { daily.end() } }
+      await daily.run()
+      #expect(rig.times.count == 2000)
+      for times in rig.times.values {
+        #expect(zip(times, times.dropFirst()).allSatisfy { .seconds(86_400) ..< .seconds(26 * 3600) ~= $1 - $0 })
+      }
+      // A hundred in each of the first twenty hours, and of the days after.
+      let hours = Dictionary(grouping: rig.asked) { ($0.at - VirtualClock.start).components.seconds / 3600 }
+      #expect((0..<19).allSatisfy { 90...110 ~= hours[Int64($0)]?.count ?? 0 })
+      #expect(hours.values.allSatisfy { $0.count <= 130 })
+      #expect(rig.metric("siwa_accounts_validation_leads") == "0")
+      let lease = try await rig.store.lease(Lease.validation)
+      #expect(lease == nil, "others go on at once")
+    }
+  }
+
+  // MARK: Killed
+
+  /// Apple has answered, and nobody has written it down.
+  @Test func whoIsKilledBeforeTheCommitAsksAgainADayLaterAndNotBefore() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...2)
+      rig.answer = { token, _ in token.hasPrefix("secret-of-1.") ? .invalid : ValidationRig.good }
+      let killed = rig.validation()
+      rig.store.before = { call throws(AccountStoreError) in
+        if call == .recordValidations { throw AccountStoreError(.unavailable, "killed") }
+      }
+      // What is in its memory is lost.
+      rig.afterAnswer = { if rig.asked.count == 2 { killed.end() } }
+      _ = try await rig.validate(killed)
+      #expect(rig.asked.count == 2)
+      rig.store.before = { _ in }
+      rig.afterAnswer = {}
+      #expect(try await rig.store.outbox().waiting == 0)
+
+      #expect(try await rig.validate(rig.validation()).isNothingDue)
+      rig.clock.advance(by: .seconds(86_000))
+      #expect(try await rig.validate(rig.validation()).isNothingDue)
+      #expect(rig.asked.count == 2, "not twice in a day")
+      rig.clock.advance(by: .seconds(1000))
+      let last = rig.validation()
+      #expect(try await rig.validate(last).isNothingDue)
+      #expect(rig.counts.values.allSatisfy { $0 == 2 })
+      #expect(last.progress.published == 1 && last.progress.good == 1)
+      #expect(try await rig.store.outbox().waiting == 1)
+    }
+  }
+
+  /// The commit has happened, and its answer was lost.
+  @Test func whatIsWrittenThoughNobodyKnowsIsNotWrittenTwice() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...1)
+      rig.answer = { _, _ in .invalid }
+      var isLost = false
+      rig.store.after = { call throws(AccountStoreError) in
+        guard call == .recordValidations, !isLost else { return }
+        isLost = true
+        throw AccountStoreError(.uncertain, "lost")
+      }
+      #expect(try await rig.validate(rig.validation()).isNothingDue)
+      #expect(rig.store.counts[.recordValidations] == 2)
+      #expect(try await rig.store.outbox().waiting == 1)
+    }
+  }
+
+  @Test func whoEndsGivesBackWhatWasNotAskedAbout() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...10)
+      let first = rig.validation(rate: 50)
+      rig.afterAnswer = { if rig.asked.count == 3 { first.end() } }
+      _ = try await rig.validate(first)
+      let asked = rig.asked.count
+      #expect(asked < 10 && first.progress.good == asked)
+      rig.afterAnswer = {}
+      #expect(try await rig.validate(rig.validation()).isNothingDue)
+      #expect(rig.counts.count == 10 && rig.counts.values.allSatisfy { $0 == 1 })
+    }
+  }
+
+  // MARK: Several hosts
+
+  @Test func anotherHostTakesOverFromOneThatIsGone() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...6)
+      let other = try await rig.openAgain()
+      let (one, two) = (
+        rig.daily(rig.validation(), as: "one"), rig.daily(rig.validation(other), other, as: "two")
+      )
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask(executorPreference: Loop.executor) { await one.run() }
+        try await until { rig.counts.count == 6 }
+        // It is as good as dead: nothing of it reaches the store any more.
+        rig.store.before = { _ throws(AccountStoreError) in throw AccountStoreError(.unavailable, "gone") }
+        group.addTask(executorPreference: Loop.executor) { await two.run() }
+        try await until { try await other.lease(Lease.validation)?.holder == "two" }
+        rig.store.before = { _ in }
+        try await until { rig.counts.values.allSatisfy { $0 >= 3 } }
+        one.end()
+        two.end()
+        try await group.waitForAll()
+      }
+      await other.close()
+      for times in rig.times.values {
+        #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= .seconds(86_400) })
+      }
+    }
+  }
+
+  @Test func whoLosesTheLeaseMidwayAsksNothingMore() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...40)
+      var isTaken = false
+      rig.afterAnswer = {
+        guard rig.asked.count >= 5, !isTaken else { return }
+        isTaken = true
+        let seen = try await rig.store.lease(Lease.validation)
+        #expect(try await rig.store.take(.ofValidation("operator", at: rig.clock.wall), after: seen))
+      }
+      let validation = rig.validation(rate: 20)
+      #expect(try await rig.validate(validation).isLeaseLost)
+      let asked = rig.asked.count
+      #expect(asked < 40 && validation.progress.good == asked, "what Apple has said is written all the same")
+      rig.afterAnswer = {}
+      #expect(try await rig.validate(rig.validation()).isNothingDue)
+      #expect(rig.counts.count == 40 && rig.counts.values.allSatisfy { $0 == 1 })
+    }
+  }
+
+  // MARK: Apple
+
+  @Test func whileAppleThrottlesItIsAskedLessAndNoTokenIsPassedOver() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...60)
+      let end = VirtualClock.start + .seconds(120)
+      rig.answer = { _, _ throws(AppleTokenError) in
+        if rig.clock.wall < end { throw AppleTokenError(.throttled, "status 429", retryAfter: .seconds(30)) }
+        return ValidationRig.good
+      }
+      let validation = rig.validation(rate: 20)
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.good == 60)
+      #expect(rig.asked.count { $0.at < end } <= 40)
+      #expect(try await rig.store.outbox().waiting == 0)
+      #expect(rig.captured.lines.contains { $0.contains("asked more slowly") })
+    }
+  }
+
+  @Test(
+    arguments: [
+      .interrupted, .deadline, .unavailable, .malformedAnswer, .unexpectedStatus, .cancelled, .invalidRequest,
+      .unsupportedGrantType, .invalidScope, .unknownError,
+    ] as [AppleTokenError.Code])
+  func whatAppleLeavesInDoubtChangesNothing(_ code: AppleTokenError.Code) async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...3)
+      rig.answer = { _, _ throws(AppleTokenError) in throw AppleTokenError(code, "as the test wants") }
+      let validation = rig.validation()
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.doubtful == 3 && rig.asked.count == 3)
+      for number in 1...3 { #expect(try await rig.store.tokens(of: ValidationRig.account(number)).count == 1) }
+      #expect(try await rig.store.outbox().waiting == 0)
+      // A day later they are asked about anew.
+      rig.answer = { _, _ in ValidationRig.good }
+      rig.clock.advance(by: .seconds(90_000))
+      _ = try await rig.validate(validation)
+      #expect(validation.progress.good == 3)
+    }
+  }
+
+  @Test(arguments: [AppleTokenError.Code.invalidClient, .unauthorizedClient, .noKey, .unsigned])
+  func anAppThatAppleDoesNotAcceptIsLeftAloneAndTheOthersAreNot(_ code: AppleTokenError.Code) async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...20, to: ValidationRig.web)
+      try await rig.signIn(1...20, ago: .seconds(90_000))
+      rig.answer = { _, client throws(AppleTokenError) in
+        if client == ValidationRig.web { throw AppleTokenError(code, "as the test wants") }
+        return ValidationRig.good
+      }
+      let validation = rig.validation(rate: 4)
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.good == 20 && validation.stopped == [ValidationRig.web])
+      #expect(rig.asked.count < 25)
+      #expect(rig.captured.lines.count { $0.contains("until an operator has put it right") } == 1)
+      #expect(try await rig.store.outbox().waiting == 0)
+      // Once that is done, they are due as before.
+      rig.answer = { _, _ in ValidationRig.good }
+      rig.clock.advance(by: .seconds(901))
+      _ = try await rig.validate(validation)
+      #expect(validation.progress.good == 40 && validation.stopped.isEmpty)
+    }
+  }
+
+  @Test func whereAppleTakesNoTokenOfAnAppNothingMoreIsConcluded() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...130)
+      rig.answer = { _, _ in .invalid }
+      let validation = rig.validation(rate: 500)
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.published == 100 && validation.stopped == [ValidationRig.app])
+      // An operator who knows better says so.
+      rig.clock.advance(by: .seconds(90_000))
+      let believing = rig.validation(rate: 500, believesAll: true)
+      #expect(try await rig.validate(believing).isNothingDue)
+      #expect(believing.progress.published == 30)
+      #expect(try await rig.store.outbox().waiting == 130)
+    }
+  }
+
+  @Test func anOperatorDoesNotWaitForAnAppleThatIsNotThere() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...3)
+      rig.answer = { _, _ throws(AppleTokenError) in throw AppleTokenError(.unreachable, "no route") }
+      #expect(try await rig.validate(rig.validation(patience: 6)).isAppleFails)
+      #expect(rig.clock.passed < .seconds(120))
+      rig.answer = { _, _ in ValidationRig.good }
+      let validation = rig.validation()
+      _ = try await rig.validate(validation)
+      #expect(validation.progress.good == 3, "they are due as before")
+    }
+  }
+
+  /// Between Apple's answer and the commit, as another process records it.
+  @Test func whoSignsInAnewMeanwhileKeepsThatSignIn() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...1)
+      rig.answer = { _, _ in .invalid }
+      rig.afterAnswer = {
+        let token = NewToken(
+          kind: .refresh, client: ValidationRig.app, value: try #require(SecretToken("secret-of-a-fresh-one")))
+        _ = try await rig.store.recordSignIn(ValidationRig.account(1), at: rig.clock.wall, tokens: [token])
+      }
+      let validation = rig.validation()
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.invalid == 1 && validation.progress.published == 0)
+      #expect(try await rig.store.outbox().waiting == 0)
+    }
+  }
+}
