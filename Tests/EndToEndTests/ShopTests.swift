@@ -91,7 +91,7 @@ import Testing
   /// Keeps what the page looks like, for README.md: where `SIWA_SCREENSHOTS` names a folder.
   private func keep(_ name: String, _ browser: Browser) async throws {
     guard let folder = ProcessInfo.processInfo.environment["SIWA_SCREENSHOTS"] else { return }
-    try await browser.resize(width: 760, height: 700)
+    try await browser.resize(width: 760, height: 900)
     try Data(try await browser.screenshot()).write(to: URL(fileURLWithPath: "\(folder)/shop-\(name).png"))
   }
 
@@ -126,6 +126,38 @@ import Testing
         try await until { try await browser.has("button[value=cancel]") }
         try await browser.click("button[value=cancel]")
         try await says(browser, "You have not signed in.")
+      }
+    }
+  }
+
+  @Test(Browser.isThere) func whoAsksForItIsDeletedStepByStep() async throws {
+    let files = TemporaryDirectory()
+    try await Self.run { stage in
+      try await Browser.run(in: files.path) { browser in
+        try await signIn(browser, stage, as: "ada@example.com", hiding: true)
+        let text = try await browser.text()
+        let email = try #require(
+          text.split(whereSeparator: \.isWhitespace).map(String.init).first {
+            $0.hasSuffix("@privaterelay.appleid.com")
+          }, "\(text)")
+        #expect(try stage.customers(of: email) == 1)
+        try await browser.click("#delete")
+        try await says(
+          browser, "this account no longer exists", "account-deletion-requested by siwa-accounts",
+          "tokens-revoked by siwa-token-revoker", "account-erased by siwa-data-eraser", "Deletion: completed")
+        #expect(try await browser.has("#steps li"))
+        #expect(try await !browser.has("#delete"))
+        #expect(try await !browser.text().contains(email))
+        #expect(try stage.customers(of: email) == 0)
+        try await keep("deleted", browser)
+        try await browser.open(stage.appleAccount)
+        try await browser.type("ada@example.com", into: "input[name=account]")
+        try await browser.click("button")
+        try await says(browser, "used with no app")
+
+        // The same person again is somebody new.
+        try await signIn(browser, stage, as: "ada@example.com", hiding: true)
+        #expect(try stage.customers(of: email) == 1)
       }
     }
   }

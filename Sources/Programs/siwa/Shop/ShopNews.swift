@@ -17,8 +17,8 @@ struct ShopNews {
     let name: String
     /// In words.
     let words: String
-    /// Whether it followed from an event.
-    let isOutcome: Bool
+    /// What it followed from; nil of an event.
+    let cause: String?
     /// Of `sessions-ended`: when that happened because of which sessions end.
     var endsSessions: Timestamp?
   }
@@ -35,7 +35,7 @@ struct ShopNews {
     SHA256.digest(of: Array("\(team.text)/\(subject.text)".utf8))
   }
 
-  /// What a record says, in the order in which it happened. Throws what is wrong with a record.
+  /// What a record says, and what followed from it where that was read before. Throws what is wrong with a record.
   mutating func read(_ record: ConsumedRecord) throws -> [Item] {
     guard let value = record.value else { return [] }
     switch record.topic {
@@ -65,13 +65,13 @@ extension ShopNews.Item {
     let isOurs = event.kind == .accountDeletionRequested || event.kind == .credentialInvalid
     self.init(
       who: who, at: event.occurredAt, source: isOurs ? "siwa-accounts" : "Apple", name: event.kind.name,
-      words: event.kind.words, isOutcome: false)
+      words: event.kind.words, cause: nil)
   }
 
   fileprivate init(_ outcome: AccountOutcome, _ who: SHA256Digest) {
     self.init(
       who: who, at: outcome.doneAt, source: "siwa-\(outcome.consumer)", name: outcome.name.rawValue,
-      words: outcome.words, isOutcome: true,
+      words: outcome.words, cause: outcome.cause.type,
       endsSessions: outcome.name == .sessionsEnded ? outcome.cause.occurredAt : nil)
   }
 }

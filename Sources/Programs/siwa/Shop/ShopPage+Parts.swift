@@ -39,7 +39,7 @@ extension ShopPage {
     case .open:
       """
       \(facts(visit, customer, known))
-      <p>\(action("/sign-out", "Sign out", visit))</p>
+      <p>\(action("/sign-out", "Sign out", visit))\(action("/delete", "Delete my account", visit, isDangerous: true))</p>
       <p>At Apple you can turn off forwarding, stop using your Apple Account here, or delete it:
       <a href="\(appleAccount)" target="_blank" rel="noopener">your Apple Account</a>.</p>
       """
@@ -97,11 +97,13 @@ extension ShopPage {
   }
 
   private static func news(_ items: [ShopNews.Item]) -> HTML {
-    let list = items.map { item -> HTML in
-      """
-      <li class="\(item.isOutcome ? "outcome" : "event")">\(time(item.at.description)) <strong>\(item.name)</strong>
-      by \(item.source): \(item.words)</li>
-      """
+    // Each topic is read by itself.
+    let list = items.sorted { $0.at < $1.at }.map { item -> HTML in
+      let cause: HTML = item.cause.map { ", after \($0)" } ?? ""
+      return """
+        <li class="\(item.cause == nil ? "event" : "outcome")">\(time(item.at.description)) \
+        <strong>\(item.name)</strong> by \(item.source)\(cause): \(item.words)</li>
+        """
     }
     return """
       <h2>What happened to your account</h2>
