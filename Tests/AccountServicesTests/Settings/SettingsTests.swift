@@ -115,7 +115,8 @@ import Testing
     // It reads without a group, and produces nothing.
     let auditLog = ["MAX_POLL_INTERVAL_MS", "PARTITIONER"].contains(variable) ? [] : ["siwa-audit-log"]
     let refusing = report.programs.filter { $0.faults.contains { $0.setting == setting } }.map(\.name)
-    #expect(refusing == (isOfConsumersOnly ? [] : ["siwa-ingress"]) + consumers + auditLog, "\(report)")
+    let producers = isOfConsumersOnly ? ([], []) : (["siwa-ingress"], ["siwa-accounts"])
+    #expect(refusing == producers.0 + consumers + producers.1 + auditLog, "\(report)")
   }
 
   @Test func warnsOfAMechanismThatBrokersRefuse() throws {

@@ -178,6 +178,69 @@ import Testing
     }
   }
 
+  // MARK: Access tokens
+
+  @Test func aFreshAccessTokenComesByTheRefreshTokenThatIsKept() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn(try await rig.request(ada)).get().id
+      let first = try await rig.accessToken(id).get()
+      let second = try await rig.accessToken(id, for: Rig.app).get()
+      #expect(first.client.text == Rig.app && first.token.text != second.token.text && first.lifetime > .zero)
+      let kept = try await rig.stored(ada).map(\.token.value.text)
+      #expect(kept.count == 1 && !kept.contains(first.token.text))
+      rig.expect(.clientNotAllowed, try await rig.accessToken(id, for: "com.example.other"))
+    }
+  }
+
+  @Test func whatEndedTheAuthorizationEndsItsAccessTokens() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn(try await rig.request(ada)).get().id
+      for token in try await rig.stored(ada) { try await rig.revoke(token) }
+      rig.expect(.authorizationEnded, try await rig.accessToken(id))
+    }
+  }
+
+  @Test func whoAsksForTheirDeletionGetsNoMoreAccessTokens() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn(try await rig.request(ada)).get().id
+      let deletion = try #require(EventID("a-deletion"))
+      let account = try rig.account(ada)
+      _ = try await rig.store.requestDeletion(
+        of: account, in: try #require(ClientID(Rig.app)), as: deletion, at: .now)
+      let asked = rig.apple.tokensAsked
+      rig.expect(.authorizationEnded, try await rig.accessToken(id))
+      #expect(rig.apple.tokensAsked == asked)
+      // Who signs in again begins anew.
+      #expect(try await rig.signIn(try await rig.request(ada)).get().isNew == false)
+      #expect(try await rig.accessToken(id).get().client.text == Rig.app)
+    }
+  }
+
+  @Test func whereAppleThrottlesTheApplicationIsToldHowLong() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn(try await rig.request(ada)).get().id
+      rig.apple.tokensAnswer = .throttled
+      guard case .failure(let problem) = try await rig.accessToken(id) else { return #expect(Bool(false)) }
+      #expect(problem.kind == .unavailable && problem.retryAfter == 31)
+    }
+  }
+
+  @Test func ofSeveralAppsOneHasToBeNamed() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn(try await rig.request(ada)).get().id
+      let web = NewToken(
+        kind: .refresh, client: try #require(ClientID(Rig.web)), value: try #require(SecretToken("of-the-web")))
+      _ = try await rig.store.recordSignIn(try rig.account(ada), at: .now, tokens: [web])
+      rig.expect(.malformed, try await rig.accessToken(id))
+      #expect(try await rig.accessToken(id, for: Rig.app).get().client.text == Rig.app)
+    }
+  }
+
+  @Test(arguments: ["[]", #"{"client":"a"}"#, #"{"clientId":7}"#, #"{"clientId":""}"#, "{"])
+  func aBodyThatIsNotOfItsFormIsRefused(_ body: String) {
+    #expect(throws: Problem.self) { try unsafe AccessTokens.client(reading: Array(body.utf8).span.bytes) }
+  }
+
   // MARK: Who asks, how often, and what they see
 
   @Test func aBucketIsFullAfterASecond() {
@@ -206,7 +269,7 @@ import Testing
 /// Sign-ins against a simulated Apple and a store that fails where a test wants it.
 @Loop
 private final class Rig {
-  nonisolated static let (team, app) = ("A1B2C3D4E5", "com.example.app")
+  nonisolated static let (team, app, web) = ("A1B2C3D4E5", "com.example.app", "com.example.web")
   private nonisolated static let ring: KeyRing = {
     do { return try KeyRing(generating: 1) } catch { fatalError("\(error)") }
   }()
@@ -314,8 +377,36 @@ private final class Rig {
     }
   }
 
-  func expect(
-    _ kind: Problem.Kind, _ result: Result<SignedIn, Problem>, sourceLocation: SourceLocation = #_sourceLocation
+  /// A caller with two apps asks for an access token.
+  func accessToken(
+    _ id: AccountID, for client: String? = nil
+  ) async throws -> Result<AccessTokens.Granted, Problem> {
+    let (team, web) = (try #require(TeamID(Self.team)), try #require(ClientID(Self.web)))
+    let sight = AccountSight(teams: [self.client: team, web: team], groups: ConsentGroups([:]))
+    let asked = client.flatMap { ClientID($0) }
+    do throws(Problem) {
+      return .success(
+        try await AccessTokens(store, endpoints, sight, logger: logger).refresh(id, for: asked, of: [self.client, web]))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  func account(_ person: Person) throws -> Account {
+    Account(team: try #require(TeamID(Self.team)), subject: try #require(AppleSubject(person.subject)))
+  }
+
+  func stored(_ person: Person) async throws -> [StoredToken] {
+    try await store.tokens(of: try account(person))
+  }
+
+  /// As somebody else would, without the store's knowing of it.
+  func revoke(_ token: StoredToken) async throws {
+    try await endpoints.revoke(try #require(RefreshToken(token.token.value.text)), of: client)
+  }
+
+  func expect<Value>(
+    _ kind: Problem.Kind, _ result: Result<Value, Problem>, sourceLocation: SourceLocation = #_sourceLocation
   ) {
     guard case .failure(let problem) = result else {
       Issue.record("it succeeded", sourceLocation: sourceLocation)

@@ -165,14 +165,14 @@ private final class SecureRehearsal {
   func anAuditorVerifiesTheLog() async throws {
     try await until(every: .milliseconds(100)) {
       let complete = try await siwa("audit completeness")
-      return complete.end == .exit(0) && complete.output.contains("Obligations  2, ")
+      return complete.end == .exit(0) && complete.output.contains("Obligations  3, ")
     }
     let log = try #require(auditLog)
     try await log.untilReadiness(is: true)
     for words in ["authorization", #""level":"error""#] { #expect(!log.program.errors.contains(words)) }
     let verified = try await siwa("audit verify --records")
     #expect(verified.end == .exit(0), "\(verified)")
-    #expect(verified.output.contains("Records     2 compared, 2 of them signed by Apple, "), "\(verified)")
+    #expect(verified.output.contains("Records     3 compared, 2 of them signed by Apple, "), "\(verified)")
     let bundle = try await siwa("audit bundle -o \(stage.files.path)/audit.tar")
     #expect(bundle.end == .exit(0) && bundle.errors == "", "\(bundle)")
   }

@@ -54,8 +54,9 @@ package final class OutboxPublisher {
     }
   }
 
-  /// Something was written into the outbox.
+  /// Something was written into the outbox. While Kafka is away, that changes nothing.
   package func wake() {
+    guard failure == nil else { return }
     isAwoken = true
     nap?.cancel()
   }
@@ -178,13 +179,9 @@ package final class OutboxPublisher {
 
   /// Sleeps, unless something was written meanwhile.
   private func rest(for pause: Duration) async {
-    // While Kafka is away, more events change nothing.
-    if isAwoken, failure == nil {
-      isAwoken = false
-      return
-    }
+    let wasAwoken = isAwoken
     isAwoken = false
-    if isEnding || Task.isCancelled { return }
+    if wasAwoken && failure == nil || isEnding || Task.isCancelled { return }
     let nap = Task(executorPreference: Loop.executor) { await Self.sleep(for: pause) }
     self.nap = nap
     await withTaskCancellationHandler {
@@ -200,7 +197,7 @@ package final class OutboxPublisher {
   }
 }
 
-/// What operators watch of the outbox. docs/operations.md names it; renaming it breaks dashboards.
+/// What operators watch of the outbox. docs/sign-in.md names it; renaming it breaks dashboards.
 struct OutboxMetrics {
   let waiting: Gauge
   let oldest: Gauge
