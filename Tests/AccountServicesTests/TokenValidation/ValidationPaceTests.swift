@@ -31,6 +31,15 @@ import Testing
     #expect(count <= 2)
   }
 
+  /// One token a day: a process that lives for an hour asks about it all the same.
+  @Test func theFirstIsNotWaitedFor() {
+    var pace = ValidationPace(50, at: Self.start)
+    pace.spread(1, over: .seconds(72_000))
+    #expect(pace.next(at: Self.start) <= Self.start)
+    pace.take(at: Self.start, random: 0.5)
+    #expect(pace.next(at: Self.start + .seconds(3600)) > Self.start + .seconds(71_000))
+  }
+
   @Test func tokensAreSpreadWithGapsThatDiffer() {
     var random = SeededRandom(seed: 11)
     var (pace, now) = (ValidationPace(500, at: Self.start), Self.start)

@@ -22,7 +22,8 @@ struct ValidationPace: Sendable {
   private(set) var share = 1.0
   /// How many failures there were since all went well last, those that came together counted once.
   private(set) var failures = 0
-  private var last: MonotonicTime
+  /// The moment of the last request. Before the first nobody waits: whoever is often started anew asks all the same.
+  private var last: MonotonicTime?
   /// The next gap, measured by the rate: 1 on the average.
   private var jitter = 1.0
   private var pausedUntil: MonotonicTime
@@ -31,7 +32,7 @@ struct ValidationPace: Sendable {
   /// A pace of `agreed` requests a second, from `start` on.
   init(_ agreed: Double, at start: MonotonicTime) {
     precondition(agreed > 0, "a rate is positive")
-    (self.agreed, last, pausedUntil, changedAt) = (agreed, start, start, start)
+    (self.agreed, pausedUntil, changedAt) = (agreed, start, start)
   }
 
   /// How many requests a second there are now, but for pauses.
@@ -45,7 +46,8 @@ struct ValidationPace: Sendable {
   /// The moment for the next request: not before `now`, but for what is caught up.
   func next(at now: MonotonicTime) -> MonotonicTime {
     let gap = Duration.nanoseconds(Int64(min(jitter / rate, 1e9) * 1e9))
-    return max(last + gap, pausedUntil, now + (.zero - Self.allowance))
+    let earliest = max(pausedUntil, now + (.zero - Self.allowance))
+    return last.map { max($0 + gap, earliest) } ?? earliest
   }
 
   /// A request takes that moment. Where tokens are spread, gaps differ: `random` lies between 0 and 1.
