@@ -66,7 +66,8 @@ import Testing
       try await store.fill(1...1)
       _ = try await request(at: 20, in: store)
       let waiting = try #require(
-        try await store.takeOutbox(by: "a", at: Sample.time(20), until: Sample.time(21), limit: 9))
+        try await store.takeOutbox(by: "a", at: Sample.time(20), until: Sample.time(21), after: nil, limit: 9)
+      ).records
       #expect(waiting.map(\.id) == [Self.id()])
       let record = waiting[0].record
       let event = try AccountEvent(decoding: record.value)
@@ -174,8 +175,9 @@ import Testing
         try await store.standings(of: [event(deletion, store)], for: Sample.eraser) == [.superseded(.newerEvent)])
       #expect(try await request(2, at: 23, in: store) == deletion)
       // Its event is published all the same, though nothing of the account is there any more.
-      let waiting = try await store.takeOutbox(by: "a", at: Sample.time(23), until: Sample.time(24), limit: 9)
-      #expect(waiting?.map(\.id) == [deletion.id])
+      let waiting = try await store.takeOutbox(
+        by: "a", at: Sample.time(23), until: Sample.time(24), after: nil, limit: 9)
+      #expect(waiting?.records.map(\.id) == [deletion.id])
     }
   }
 
@@ -243,7 +245,8 @@ import Testing
       for number in 1...3 { _ = try await request(number, at: 20, in: store, of: Sample.account(number)) }
       func take(_ holder: String, at seconds: Int64, limit: Int = 9) async throws -> [String]? {
         try await store.takeOutbox(
-          by: holder, at: Sample.time(seconds), until: Sample.time(seconds + 10), limit: limit)?.map(\.id.text)
+          by: holder, at: Sample.time(seconds), until: Sample.time(seconds + 10), after: nil, limit: limit)?.records
+          .map(\.id.text)
       }
       #expect(try await take("a", at: 30) == ["deletion-1", "deletion-2", "deletion-3"])
       #expect(try await take("b", at: 39) == nil)
@@ -275,7 +278,8 @@ import Testing
     try await rotation.finish()
     #expect(try await request(2, at: 30, in: store) == deletion)
     let waiting = try #require(
-      try await store.takeOutbox(by: "a", at: Sample.time(20), until: Sample.time(21), limit: 9))
+      try await store.takeOutbox(by: "a", at: Sample.time(20), until: Sample.time(21), after: nil, limit: 9)
+    ).records
     let code = waiting[0].record.headers.first { $0.name == EventRecord.requestCodeHeader }?.value ?? []
     #expect(
       store.isGenuine(

@@ -71,8 +71,8 @@ import Testing
 
     // Without the old key all is there; with it alone, nothing is.
     let last = try await access.open(newest)
-    let waiting = try await last.takeOutbox(by: "a", at: Sample.time(9), until: Sample.time(10), limit: 9)
-    #expect(waiting?.map(\.id) == [deletion])
+    let waiting = try await last.takeOutbox(by: "a", at: Sample.time(9), until: Sample.time(10), after: nil, limit: 9)
+    #expect(waiting?.records.map(\.id) == [deletion])
     await last.close()
     let report = try await access.administration(newest).verify { _ in }
     #expect(report.accounts == 1203 && report.findings == [])

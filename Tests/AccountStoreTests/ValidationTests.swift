@@ -35,8 +35,8 @@ import Testing
   /// The events that wait to be published.
   private func events(_ store: any AccountStore) async throws -> [(event: AccountEvent, record: EventRecord)] {
     let records = try await store.takeOutbox(
-      by: "reader", at: Sample.time(1_000_000), until: Sample.time(1_000_001), limit: 100)
-    return try #require(records).map { (try AccountEvent(decoding: $0.record.value), $0.record) }
+      by: "reader", at: Sample.time(1_000_000), until: Sample.time(1_000_001), after: nil, limit: 100)
+    return try #require(records).records.map { (try AccountEvent(decoding: $0.record.value), $0.record) }
   }
 
   // MARK: What is due

@@ -133,10 +133,10 @@ package final class WatchedStore: AccountStore {
   }
 
   package func takeOutbox(
-    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
-  ) async throws(AccountStoreError) -> [OutboxRecord]? {
+    by holder: String, at time: Timestamp, until end: Timestamp, after place: OutboxPage.Place?, limit: Int
+  ) async throws(AccountStoreError) -> OutboxPage? {
     try await watch(.takeOutbox) { () throws(AccountStoreError) in
-      try await store.takeOutbox(by: holder, at: time, until: end, limit: limit)
+      try await store.takeOutbox(by: holder, at: time, until: end, after: place, limit: limit)
     }
   }
 

@@ -101,11 +101,11 @@ package protocol AccountStore: AnyObject, Sendable {
   /// What waits to be published.
   func outbox() async throws(AccountStoreError) -> OutboxState
 
-  /// The events that wait, in the order in which they were written: `limit` at most. Until `end` nobody but `holder` gets
-  /// any; nil where somebody else is at it.
+  /// The events that wait, in the order in which they were written: `limit` at most, those that do not open included, and
+  /// those behind `place` alone. Until `end` nobody but `holder` gets any; nil where somebody else is at it.
   func takeOutbox(
-    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
-  ) async throws(AccountStoreError) -> [OutboxRecord]?
+    by holder: String, at time: Timestamp, until end: Timestamp, after place: OutboxPage.Place?, limit: Int
+  ) async throws(AccountStoreError) -> OutboxPage?
 
   /// Removes events that are published.
   func removeFromOutbox(_ events: [EventID]) async throws(AccountStoreError)

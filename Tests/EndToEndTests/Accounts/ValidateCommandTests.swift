@@ -46,8 +46,8 @@ import Testing
       #expect(stage.apple.tokensAsked == asked + 2)
 
       let store = try await stage.settings.open()
-      let waiting = try await store.takeOutbox(by: "tests", at: .now, until: .now, limit: 9)
-      let event = try AccountEvent(decoding: try #require(waiting?.first).record.value)
+      let waiting = try await store.takeOutbox(by: "tests", at: .now, until: .now, after: nil, limit: 9)
+      let event = try AccountEvent(decoding: try #require(waiting?.records.first).record.value)
       let gone = try account(ada)
       #expect(event.kind == .credentialInvalid && event.account == gone)
       guard case .known(let profile) = try await store.knowledge(of: store.id(of: try account(bob))) else {

@@ -49,8 +49,12 @@ package final class EndpointServer {
     if server.connectionLimit < bounds.connections {
       logger.warning("few descriptors: fewer connections", ["http.connections": .integer(server.connectionLimit)])
     }
+    ServerMetrics.add(server, to: registry)
     certificate = tls == nil ? nil : CertificateWatch(server, now: now, registry: registry, logger: logger)
   }
+
+  /// How many connections there are.
+  package var connectionCount: Int { server.connectionCount }
 
   /// Serves until `drain` has ended.
   package func run() async {

@@ -16,6 +16,16 @@ package final class OutboxPublisher {
   /// How long nobody else publishes: longer than a page may take.
   private static let lease = Duration.seconds(60)
   private static let pulse = Duration.seconds(1)
+  /// What came of a turn so far.
+  private struct Turn {
+    /// Why the first was not taken that was not.
+    var refusal: EventLogError?
+    /// The accounts of which one was not.
+    var stuck: Set<[UInt8]> = []
+    /// What does not open.
+    var damaged: [EventID] = []
+  }
+
   /// How many events are taken at once.
   private static let page = 256
   private static let pace = RetryPace(first: .milliseconds(500), longest: .seconds(30))
@@ -30,6 +40,8 @@ package final class OutboxPublisher {
   private var state = OutboxState(waiting: 0, oldest: nil)
   /// Why the last attempt failed, and how many have by now.
   private var failure: (attempts: Int, cause: String)?
+  /// What did not open last time.
+  private var damaged: Set<EventID> = []
   private var nap: Task<Void, Never>?
   private var turn: Task<Duration, Never>?
   private var isAwoken = false
@@ -94,30 +106,44 @@ package final class OutboxPublisher {
 
   // MARK: A turn
 
-  /// Publishes a page of what waits. Returns how long to rest.
+  /// Publishes what waits, page by page. What Kafka does not take stays, and so does what comes after it of its account;
+  /// all others go on. Returns how long to rest.
   package func publish() async -> Duration {
     do throws(AccountStoreError) {
       note(try await store.outbox())
       guard state.waiting > 0 else {
         failure = nil
+        note(damaged: [])
         return Self.pulse
       }
-      let time = now()
-      let taken = try await store.takeOutbox(by: holder, at: time, until: time + Self.lease, limit: Self.page)
-      guard let taken, !taken.isEmpty else { return Self.pulse }
-      let (published, refusal) = await publish(taken)
-      if !published.isEmpty {
-        try await store.removeFromOutbox(published)
-        metrics.published.increment(by: UInt64(published.count))
-      }
-      guard let refusal else {
+      var (turn, place) = (Turn(), nil as OutboxPage.Place?)
+      repeat {
+        let time = now()
+        let page = try await store.takeOutbox(
+          by: holder, at: time, until: time + Self.lease, after: place, limit: Self.page)
+        guard let page else { return Self.pulse }
+        turn.damaged += page.damaged
+        let published = await publish(page.records, &turn)
+        if !published.isEmpty {
+          try await store.removeFromOutbox(published)
+          metrics.published.increment(by: UInt64(published.count))
+        }
+        place = page.end
+        // Where Kafka is away altogether, there is no use in trying all the others.
+        if turn.refusal != nil, published.isEmpty {
+          let isLogThere = await isLogThere()
+          if isEnding || !isLogThere { place = nil }
+        }
+      } while place != nil
+      note(damaged: turn.damaged)
+      note(try await store.outbox())
+      guard let refusal = turn.refusal else {
         failure = nil
-        note(try await store.outbox())
-        return state.waiting > 0 ? .zero : Self.pulse
+        return Self.pulse
       }
       let metadata: LogMetadata = [
         "kafka.reason": .string(refusal.reason), "kafka.detail": .string(refusal.detail),
-        "outbox.waiting": .integer(state.waiting - published.count),
+        "outbox.waiting": .integer(state.waiting),
       ]
       if refusal.outcome == .refused {
         logger.error("Kafka refuses events of our own: they wait in the account store", metadata)
@@ -131,6 +157,26 @@ package final class OutboxPublisher {
         ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
       return failed("the account store: \(error.code.rawValue)")
     }
+  }
+
+  private func isLogThere() async -> Bool {
+    do throws(EventLogError) {
+      try await log.check()
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Says which events do not open, when that changes.
+  private func note(damaged: [EventID]) {
+    metrics.damaged.set(Double(damaged.count))
+    let isNews = Set(damaged) != self.damaged
+    self.damaged = Set(damaged)
+    guard isNews, let first = damaged.first else { return }
+    logger.error(
+      "events of our own do not open, and are not published: ask siwa store integrity",
+      ["events": .integer(damaged.count), "event.id": .describing(first)])
   }
 
   private func failed(_ cause: String) -> Duration {
@@ -148,21 +194,29 @@ package final class OutboxPublisher {
   }
 
   /// Publishes the events of different accounts side by side. Behind one that Kafka did not take the others of its account
-  /// wait. Returns those that are there, and why one is not.
-  private func publish(_ records: [OutboxRecord]) async -> (published: [EventID], refusal: EventLogError?) {
+  /// wait, until the next turn. Returns those that are there.
+  private func publish(_ records: [OutboxRecord], _ turn: inout Turn) async -> [EventID] {
     var lanes: [[UInt8]: [OutboxRecord]] = [:]
-    for record in records { lanes[record.record.key ?? [], default: []].append(record) }
-    return await withTaskGroup(of: (published: [EventID], refusal: EventLogError?).self) { group in
-      for lane in lanes.values {
-        group.addTask(executorPreference: Loop.executor) { await self.publishInOrder(lane) }
-      }
-      var all: (published: [EventID], refusal: EventLogError?) = ([], nil)
-      for await lane in group {
-        all.published += lane.published
-        all.refusal = all.refusal ?? lane.refusal
-      }
-      return all
+    for record in records {
+      let key = record.record.key ?? []
+      if !turn.stuck.contains(key) { lanes[key, default: []].append(record) }
     }
+    let results = await withTaskGroup(of: (key: [UInt8], published: [EventID], refusal: EventLogError?).self) { group in
+      for (key, lane) in lanes {
+        group.addTask(executorPreference: Loop.executor) {
+          let (published, refusal) = await self.publishInOrder(lane)
+          return (key, published, refusal)
+        }
+      }
+      var results: [(key: [UInt8], published: [EventID], refusal: EventLogError?)] = []
+      for await result in group { results.append(result) }
+      return results
+    }
+    for case (let key, _, let refusal?) in results {
+      turn.refusal = turn.refusal ?? refusal
+      turn.stuck.insert(key)
+    }
+    return results.flatMap(\.published)
   }
 
   private func publishInOrder(_ lane: [OutboxRecord]) async -> (published: [EventID], refusal: EventLogError?) {
@@ -201,6 +255,7 @@ package final class OutboxPublisher {
 struct OutboxMetrics {
   let waiting: Gauge
   let oldest: Gauge
+  let damaged: Gauge
   let published: Counter
   let failed: Counter
 
@@ -210,6 +265,8 @@ struct OutboxMetrics {
       "Events of our own that wait in the account store to be published; the same in every process.")
     oldest = registry.gauge(
       "siwa_outbox_oldest_seconds", "How long the first of them has waited. Alarm when it keeps growing.")
+    damaged = registry.gauge(
+      "siwa_outbox_damaged", "Events of our own that do not open, and are not published. Alarm on it.")
     published = registry.counter("siwa_outbox_published_total", "Events of our own that Kafka has acknowledged.")
     failed = registry.counter("siwa_outbox_failures_total", "Attempts after which events of our own waited on.")
   }

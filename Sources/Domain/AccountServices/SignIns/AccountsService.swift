@@ -13,17 +13,14 @@ package import Telemetry
 package final class AccountsService {
   /// How many requests go to Apple at once.
   private static let concurrency = 64
-  private static let deadlines = HTTPServerDeadlines(
-    handshake: .seconds(10), head: .seconds(10), body: .seconds(10), idle: .seconds(60), request: .seconds(60))
 
   /// Where applications ask, with the real port.
   package nonisolated let address: SocketAddress
   /// Where operators ask, with the real port.
   package nonisolated let administrationAddress: SocketAddress
 
-  private let server: HTTPServer
+  private let server: EndpointServer
   private let administration: AdministrationServer
-  private let certificate: CertificateWatch
   private let keys: AppleKeys
   private let store: any AccountStore
   private let signIns: SignIns
@@ -79,21 +76,15 @@ package final class AccountsService {
       Callers(settings.callers, rate: settings.rate), signIns,
       Deletions(store, sight, logger: logger, now: { Timestamp.now }, announce: { outbox.wake() }),
       AccessTokens(store, endpoints, sight, logger: logger), store, sight, metrics: metrics, logger: logger)
-    server = try HTTPServer(
-      HTTPServerConfiguration(
-        address: settings.listen, tls: settings.tls,
-        limits: HTTPServerLimits(
-          head: 16_384, fields: 64, body: 2 * SignInRequest.largestBody, connections: settings.connections.all,
-          connectionsPerAddress: settings.connections.perAddress),
-        deadlines: Self.deadlines, sharesPort: false)
-    ) { request in await endpoint.respond(to: request) }
+    server = try EndpointServer(
+      settings.listen, tls: settings.tls,
+      EndpointServer.Bounds(
+        head: 16_384, body: 2 * SignInRequest.largestBody, connections: settings.connections.all,
+        connectionsPerAddress: settings.connections.perAddress, request: .seconds(60)),
+      registry: registry, logger: logger,
+      now: { Timestamp.now }, handler: { request in await endpoint.respond(to: request) })
     administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
     (address, administrationAddress) = (server.address, administration.address)
-    ServerMetrics.add(server, to: registry)
-    certificate = CertificateWatch(server, now: { Timestamp.now }, registry: registry, logger: logger)
-    if server.connectionLimit < settings.connections.all {
-      logger.warning("few descriptors: fewer connections", ["http.connections": .integer(server.connectionLimit)])
-    }
   }
 
   /// Serves until `drain` has ended.
@@ -120,14 +111,13 @@ package final class AccountsService {
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
       group.addTask(executorPreference: Loop.executor) { [validation] in await validation?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
-      group.addTask(executorPreference: Loop.executor) { [certificate] in await certificate.run() }
       await server.run()
       group.cancelAll()
     }
   }
 
   /// Takes a certificate that was replaced, without waiting for the next look at it.
-  package func renewCertificate() { certificate.look(insisting: true) }
+  package func renewCertificate() { server.renewCertificate() }
 
   /// Ends in good order, within `patience`: takes nothing new, answers what was asked, has the store keep every token that
   /// Apple has granted, or Apple take it back, and publishes what it can.

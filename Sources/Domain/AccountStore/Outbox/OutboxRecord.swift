@@ -10,6 +10,29 @@ package struct OutboxRecord: Sendable, Hashable {
   package let writtenAt: Timestamp
 }
 
+/// Some of the events that wait.
+package struct OutboxPage: Sendable, Hashable {
+  /// A place in the order in which events were written.
+  package struct Place: Sendable, Hashable {
+    let number: Int64
+  }
+
+  /// Those that open, in their order.
+  package private(set) var records: [OutboxRecord] = []
+  /// Those that do not: `siwa store integrity` says why. They must not keep all others from being published.
+  package private(set) var damaged: [EventID] = []
+  /// Behind which there may be more; nil where there are none.
+  package let end: Place?
+
+  /// Opens what was read, where `limit` were asked for.
+  init(opening rows: [SealedOutboxRecord], of limit: Int, with master: MasterKey) {
+    end = rows.count < limit ? nil : rows.last.map { Place(number: $0.number) }
+    for row in rows {
+      do throws(AccountStoreError) { records.append(try row.open(with: master)) } catch { damaged.append(row.id) }
+    }
+  }
+}
+
 /// What waits to be published.
 package struct OutboxState: Sendable, Hashable {
   /// How many events.
@@ -26,6 +49,8 @@ struct SealedOutboxRecord {
   /// The lease of whoever publishes.
   static let lease = "outbox"
 
+  /// Where it stands in the order of all; what is not written yet has no number of its own.
+  var number: Int64 = 0
   let id: EventID
   let account: AccountID
   let writtenAt: Timestamp

@@ -14,8 +14,8 @@ extension PostgreSQLAccountStore {
 
   /// The events that wait, for one holder alone.
   func takeOutbox(
-    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
-  ) async throws(AccountStoreError) -> [OutboxRecord]? {
+    by holder: String, at time: Timestamp, until end: Timestamp, after place: OutboxPage.Place?, limit: Int
+  ) async throws(AccountStoreError) -> OutboxPage? {
     var batch = Batch()
     batch.append(
       """
@@ -24,21 +24,22 @@ extension PostgreSQLAccountStore {
       WHERE lease.holder = excluded.holder OR lease.until <= $3
       """, SealedOutboxRecord.lease, holder, time.milliseconds, end.milliseconds)
     batch.append(
-      "SELECT event_id, account, written_at, master_key_id, record FROM siwa.outbox ORDER BY number LIMIT $1",
-      Int64(limit))
+      """
+      SELECT event_id, account, written_at, master_key_id, record, number FROM siwa.outbox
+      WHERE number > $1 ORDER BY number LIMIT $2
+      """, place?.number ?? 0, Int64(limit))
     let taking = batch
     let rows = try await database.write { connection in
       var rows: [SealedOutboxRecord] = []
       let counts = try await connection.run(taking) { execution, row throws(PostgreSQLError) in
-        if execution == 1 { rows.append(try SealedOutboxRecord(reading: row)) }
+        guard execution == 1 else { return }
+        var record = try SealedOutboxRecord(reading: row)
+        record.number = try row.value(5)
+        rows.append(record)
       }
       return counts[0] == 1 ? rows : nil
     }
-    guard let rows else { return nil }
-    let master = keyed.current.value.master
-    var records: [OutboxRecord] = []
-    for row in rows { records.append(try row.open(with: master)) }
-    return records
+    return rows.map { OutboxPage(opening: $0, of: limit, with: keyed.current.value.master) }
   }
 
   /// Removes what is published.

@@ -17,7 +17,10 @@ final class SQLiteOutbox {
       "INSERT INTO outbox (event_id, account, written_at, master_key_id, record) VALUES (?, ?, ?, ?, ?)")
     counting = try database.prepare("SELECT count(*), min(written_at) FROM outbox")
     reading = try database.prepare(
-      "SELECT event_id, account, written_at, master_key_id, record FROM outbox ORDER BY number LIMIT ?")
+      """
+      SELECT event_id, account, written_at, master_key_id, record, number FROM outbox
+      WHERE number > ? ORDER BY number LIMIT ?
+      """)
     removal = try database.prepare("DELETE FROM outbox WHERE event_id = ?")
     taking = try database.prepare(
       """
@@ -51,10 +54,13 @@ final class SQLiteOutbox {
   /// Gives it back.
   func leave(_ holder: String) throws(SQLiteError) { try leaving.run(SealedOutboxRecord.lease, holder) }
 
-  /// The first events.
-  func first(_ limit: Int) throws(SQLiteError) -> [SealedOutboxRecord] {
+  /// The first events behind a place.
+  func first(_ limit: Int, after place: OutboxPage.Place?) throws(SQLiteError) -> [SealedOutboxRecord] {
     var records: [SealedOutboxRecord] = []
-    try reading.forEach(Int64(limit)) { row throws(SQLiteError) in records.append(try SealedOutboxRecord(reading: row))
+    try reading.forEach(place?.number ?? 0, Int64(limit)) { row throws(SQLiteError) in
+      var record = try SealedOutboxRecord(reading: row)
+      record.number = try row.value(5)
+      records.append(record)
     }
     return records
   }
@@ -84,17 +90,14 @@ extension SQLiteAccountStore {
 
   /// The events that wait, for one holder alone.
   package func takeOutbox(
-    by holder: String, at time: Timestamp, until end: Timestamp, limit: Int
-  ) async throws(AccountStoreError) -> [OutboxRecord]? {
+    by holder: String, at time: Timestamp, until end: Timestamp, after place: OutboxPage.Place?, limit: Int
+  ) async throws(AccountStoreError) -> OutboxPage? {
     try await writer.run { file throws(AccountStoreError) in
       let rows = try file.writeRows { () throws(SQLiteError) -> [SealedOutboxRecord]? in
         guard try file.outbox.take(by: holder, at: time, until: end) else { return nil }
-        return try file.outbox.first(limit)
+        return try file.outbox.first(limit, after: place)
       }
-      guard let rows else { return nil }
-      var records: [OutboxRecord] = []
-      for row in rows { records.append(try row.open(with: file.keys.master)) }
-      return records
+      return rows.map { OutboxPage(opening: $0, of: limit, with: file.keys.master) }
     }
   }
 

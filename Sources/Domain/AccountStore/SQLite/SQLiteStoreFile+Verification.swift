@@ -24,7 +24,7 @@ extension SQLiteStoreFile {
         report.settled = try count(database.prepare("SELECT count(*) FROM ledger"))
       }
       try openAccounts(&report, progress)
-      let waiting = try AccountStoreError.translating { () throws(SQLiteError) in try outbox.first(.max) }
+      let waiting = try AccountStoreError.translating { () throws(SQLiteError) in try outbox.first(.max, after: nil) }
       report.note(waiting, with: keys.master)
       let left = keys.state.isMoving ? 0 : try SQLiteHashRotation(self).countOfRemainingNow()
       if left > 0 { report.note("\(left) rows bear a hash under a former key") }
