@@ -1,3 +1,5 @@
+import HTTPServer
+
 /// What an app asks for when it sends a person to Apple: the parameters of `/auth/authorize`.
 struct AuthorizationRequest {
   /// How the answer gets to the app.

@@ -1,3 +1,5 @@
+import HTTPServer
+
 /// What a person fills in to sign in.
 struct SignInForm {
   /// What the person does.

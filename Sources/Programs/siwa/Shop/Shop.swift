@@ -1,4 +1,5 @@
 import AccountEvents
+import AccountServices
 import Configuration
 import EventLoop
 import HTTPServer
@@ -105,7 +106,7 @@ final class Shop {
   private func endSignIn(_ request: HTTPRequest) async throws -> HTTPResponse {
     let secret = request.cookie(Self.signInCookie)
     let begun = signIns.value(of: secret, at: .now)
-    guard let form = await BrowserForm(of: request), let secret, let begun, begun.state.isSecret(form["state"]) else {
+    guard let form = await FormFields(of: request), let secret, let begun, begun.state.isSecret(form["state"]) else {
       return Self.refusal("This answer of Apple's belongs to no sign-in that this browser has begun here.")
     }
     signIns.forget(secret)  // Once.
@@ -153,7 +154,7 @@ final class Shop {
   }
 
   /// What there is to be seen of a visit; nil where there is none.
-  private func body(of secret: String?) async throws -> HTML? {
+  private func body(of secret: String?) async throws -> Markup? {
     guard let secret, let begun = visits.value(of: secret, at: .now) else { return nil }
     // The data eraser has been in the shop's database, and asked nobody.
     if try customers.customer(begun.customer) == nil { visits.update(secret) { $0.take(.customerErased) } }
@@ -194,7 +195,7 @@ final class Shop {
   /// The visit of the browser that sent a form, where the form comes from the shop's own page: another site's does not know
   /// its token.
   private func ownVisit(of request: HTTPRequest) async -> (secret: String, visit: Visit)? {
-    guard let secret = request.cookie(Self.visitCookie), let form = await BrowserForm(of: request),
+    guard let secret = request.cookie(Self.visitCookie), let form = await FormFields(of: request),
       let visit = visits.value(of: secret, at: .now), visit.formToken.isSecret(form["token"])
     else { return nil }
     return (secret, visit)

@@ -1,4 +1,5 @@
 import AccountEvents
+import AccountServices
 
 // What the shop's pages are made of.
 extension ShopPage {
@@ -10,21 +11,22 @@ extension ShopPage {
   }
 
   /// For whoever is not signed in.
-  static func front(_ notice: HTML? = nil) -> HTML {
+  static func front(_ notice: Markup? = nil) -> Markup {
     """
-    \(notice.map { "<p class=\"notice\">\($0)</p>" } ?? "" as HTML)
+    \(notice.map { "<p class=\"notice\">\($0)</p>" } ?? "" as Markup)
     <p>Books and lamps, for people with an Apple Account.</p>
     \(button)
     """
   }
 
-  private static let button: HTML = "<p><a class=\"apple\" href=\"/sign-in\">Sign in with Apple</a></p>"
+  private static let button: Markup = "<p><a class=\"apple\" href=\"/sign-in\">Sign in with Apple</a></p>"
 
   /// For who has signed in, as long as the visit lasts. `customer` is what the shop's own database has.
   static func visit(
     _ visit: Visit, _ customer: Customers.Customer?, _ known: Knowledge, appleAccount: String
-  ) -> HTML {
-    let silence: HTML = known.isAnswering ? "" : "<p class=\"notice\">siwa-accounts does not answer at the moment.</p>"
+  ) -> Markup {
+    let silence: Markup =
+      known.isAnswering ? "" : "<p class=\"notice\">siwa-accounts does not answer at the moment.</p>"
     return """
       \(silence)\(top(visit, customer, known, appleAccount: appleAccount))
       \(known.deletion.map(steps) ?? "")
@@ -34,7 +36,7 @@ extension ShopPage {
 
   private static func top(
     _ visit: Visit, _ customer: Customers.Customer?, _ known: Knowledge, appleAccount: String
-  ) -> HTML {
+  ) -> Markup {
     switch visit.state {
     case .open:
       """
@@ -55,10 +57,10 @@ extension ShopPage {
     }
   }
 
-  private static func facts(_ visit: Visit, _ customer: Customers.Customer?, _ known: Knowledge) -> HTML {
+  private static func facts(_ visit: Visit, _ customer: Customers.Customer?, _ known: Knowledge) -> Markup {
     let email = customer?.email ?? "none"
-    let relayed: HTML = customer?.isRelayed == true ? " (Hide My Email)" : ""
-    let mail: HTML =
+    let relayed: Markup = customer?.isRelayed == true ? " (Hide My Email)" : ""
+    let mail: Markup =
       switch known.account?.relay {
       case "enabled": "forwarded to you"
       case "disabled": "not forwarded: the shop sends you none"
@@ -75,31 +77,31 @@ extension ShopPage {
       """
   }
 
-  private static func action(_ path: String, _ words: String, _ visit: Visit, isDangerous: Bool = false) -> HTML {
+  private static func action(_ path: String, _ words: String, _ visit: Visit, isDangerous: Bool = false) -> Markup {
     """
     <form method="post" action="\(path)"><input type="hidden" name="token" value="\(visit.formToken)">\
-    <button id="\(String(path.dropFirst()))"\(isDangerous ? " class=\"danger\"" : "" as HTML)>\(words)</button></form>
+    <button id="\(String(path.dropFirst()))"\(isDangerous ? " class=\"danger\"" : "" as Markup)>\(words)</button></form>
     """
   }
 
-  private static func steps(_ deletion: AccountsClient.Deletion) -> HTML {
-    let list = deletion.steps.map { step -> HTML in
+  private static func steps(_ deletion: AccountsClient.Deletion) -> Markup {
+    let list = deletion.steps.map { step -> Markup in
       "<li>\(step.name): <strong>\(step.state)</strong> \(step.at.map { time($0) } ?? "")</li>"
     }
-    let byHand: HTML? = deletion.endByHand.map {
+    let byHand: Markup? = deletion.endByHand.map {
       "<p class=\"notice\">\($0.words) <a href=\"\($0.url)\" rel=\"noopener\">\($0.url)</a></p>"
     }
-    let proof: HTML? = deletion.proof.map { "<p>The shop can prove it: <code>\($0)</code></p>" }
+    let proof: Markup? = deletion.proof.map { "<p>The shop can prove it: <code>\($0)</code></p>" }
     return """
       <h2>Deletion: \(deletion.state)</h2>
       <ol id="steps">\(list)</ol>\(byHand ?? "")\(proof ?? "")
       """
   }
 
-  private static func news(_ items: [ShopNews.Item]) -> HTML {
+  private static func news(_ items: [ShopNews.Item]) -> Markup {
     // Each topic is read by itself.
-    let list = items.sorted { $0.at < $1.at }.map { item -> HTML in
-      let cause: HTML = item.cause.map { ", after \($0)" } ?? ""
+    let list = items.sorted { $0.at < $1.at }.map { item -> Markup in
+      let cause: Markup = item.cause.map { ", after \($0)" } ?? ""
       return """
         <li class="\(item.cause == nil ? "event" : "outcome")">\(time(item.at.description)) \
         <strong>\(item.name)</strong> by \(item.source)\(cause): \(item.words)</li>
@@ -107,13 +109,13 @@ extension ShopPage {
     }
     return """
       <h2>What happened to your account</h2>
-      \(list.isEmpty ? "<p>Nothing yet. What siwa says on its topics appears here.</p>" : "" as HTML)
+      \(list.isEmpty ? "<p>Nothing yet. What siwa says on its topics appears here.</p>" : "" as Markup)
       <ol id="news">\(list)</ol>
       """
   }
 
   /// The time of the day of a moment in RFC 3339's form, in UTC.
-  private static func time(_ moment: String) -> HTML {
+  private static func time(_ moment: String) -> Markup {
     let clock = moment.split(separator: "T").last.map { String($0.prefix(12)) } ?? moment
     return "<time datetime=\"\(moment)\">\(clock)</time>"
   }

@@ -1,10 +1,11 @@
+import AccountServices
 import Cryptography
 import HTTPServer
 
-/// A page of the shop in HTML. No script runs but its own, which gets what has changed, and nothing comes from elsewhere.
+/// A page of the shop in Markup. No script runs but its own, which gets what has changed, and nothing comes from elsewhere.
 struct ShopPage {
   /// What is in it, below the name of the shop.
-  let body: HTML
+  let body: Markup
   /// Whether it goes on to show what changes.
   var isLive = false
 
@@ -41,34 +42,34 @@ struct ShopPage {
 
   /// The page as an answer.
   func response(status: Int = 200) -> HTTPResponse {
-    let (style, script) = (HTML(stringLiteral: Self.style), HTML(stringLiteral: Self.script))
-    let page: HTML = """
+    let (style, script) = (Markup(stringLiteral: Self.style), Markup(stringLiteral: Self.script))
+    let page: Markup = """
       <!DOCTYPE html>
       <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
       <title>The shop</title><style>\(style)</style></head>
       <body><h1>The shop</h1>
       \(isLive ? Self.live(body) : body)
       <footer>A demonstration of siwa. Nothing is sold here, and Apple is a simulated one.</footer>
-      \(isLive ? "<script>\(script)</script>" : "" as HTML)</body></html>
+      \(isLive ? "<script>\(script)</script>" : "" as Markup)</body></html>
 
       """
     return Self.response(page, status: status)
   }
 
   /// The part that lives by itself; nil where the browser has it already, by what its query says.
-  static func update(_ body: HTML, for query: String?) -> HTTPResponse? {
+  static func update(_ body: Markup, for query: String?) -> HTTPResponse? {
     query == version(of: body) ? nil : response(live(body), status: 200)
   }
 
-  private static func live(_ body: HTML) -> HTML {
+  private static func live(_ body: Markup) -> Markup {
     "<main id=\"live\" data-version=\"\(version(of: body))\">\(body)</main>"
   }
 
-  private static func version(of body: HTML) -> String {
+  private static func version(of body: Markup) -> String {
     String(SHA256.digest(of: Array(body.text.utf8)).description.prefix(16))
   }
 
-  private static func response(_ html: HTML, status: Int) -> HTTPResponse {
+  private static func response(_ html: Markup, status: Int) -> HTTPResponse {
     HTTPResponse(
       status: status,
       headers: [

@@ -1,13 +1,16 @@
 /// Text of an HTML page. What stands in it from outside is escaped where it is put in.
-struct Markup: ExpressibleByStringInterpolation {
+package struct Markup: ExpressibleByStringInterpolation, Sendable {
   /// The text as it stands in the page.
-  let text: String
+  package let text: String
 
-  init(stringLiteral text: String) { self.text = text }
+  /// What the program says itself.
+  package init(stringLiteral text: String) { self.text = text }
 
-  init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
+  /// What the program says, with what stands between it.
+  package init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
 
-  init(_ parts: some Sequence<Markup>) { text = parts.map(\.text).joined() }
+  /// Pieces, one behind the other.
+  package init(_ parts: some Sequence<Markup>) { text = parts.map(\.text).joined() }
 
   /// A count, with a comma at every third digit: `1,102,603`.
   static func grouped(_ number: some BinaryInteger) -> String {
@@ -18,19 +21,28 @@ struct Markup: ExpressibleByStringInterpolation {
   }
 
   /// Escapes what is text, and takes over what is markup.
-  struct StringInterpolation: StringInterpolationProtocol {
+  package struct StringInterpolation: StringInterpolationProtocol {
     fileprivate var text = ""
 
-    init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity) }
+    /// Nothing yet.
+    package init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity) }
 
-    mutating func appendLiteral(_ literal: String) { text += literal }
+    /// What the program says.
+    package mutating func appendLiteral(_ literal: String) { text += literal }
 
-    mutating func appendInterpolation(_ markup: Markup) { text += markup.text }
+    /// Markup as it is.
+    package mutating func appendInterpolation(_ markup: Markup) { text += markup.text }
 
-    mutating func appendInterpolation(_ number: some BinaryInteger) { text += Markup.grouped(number) }
+    /// Pieces, each on a line of its own.
+    package mutating func appendInterpolation(_ pieces: [Markup]) {
+      text += pieces.map(\.text).joined(separator: "\n")
+    }
 
-    /// Also makes what could turn a line around visible: reports quote what people wrote.
-    mutating func appendInterpolation(_ words: String) {
+    /// A number, with a comma at every third digit.
+    package mutating func appendInterpolation(_ number: some BinaryInteger) { text += Markup.grouped(number) }
+
+    /// Text, escaped. Also makes what could turn a line around visible: reports quote what people wrote.
+    package mutating func appendInterpolation(_ words: String) {
       let lines = words.split(separator: "\n", omittingEmptySubsequences: false)
       for scalar in lines.map({ String(printable: $0) }).joined(separator: "\n").unicodeScalars {
         switch scalar {

@@ -1,9 +1,9 @@
-/// The fields of a form (`application/x-www-form-urlencoded`), each at most once.
-struct FormFields {
+/// The fields of a form, or of a query: `application/x-www-form-urlencoded` (URL Standard, §5.1), each at most once.
+public struct FormFields: Sendable {
   private var values: [String: String] = [:]
 
   /// Nil where a name comes twice, an escape is none, or text is no UTF-8.
-  init?(_ body: [UInt8]) {
+  public init?(_ body: [UInt8]) {
     for field in body.split(separator: UInt8(ascii: "&")) {
       let parts = field.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = Self.decode(parts[0]), let value = Self.decode(parts.count > 1 ? parts[1] : []),
@@ -13,7 +13,7 @@ struct FormFields {
   }
 
   /// The value of a field; nil where it is missing or empty.
-  subscript(name: String) -> String? {
+  public subscript(name: String) -> String? {
     guard let value = values[name], !value.isEmpty else { return nil }
     return value
   }
