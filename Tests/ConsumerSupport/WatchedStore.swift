@@ -122,6 +122,12 @@ package final class WatchedStore: AccountStore {
     try await watch(.lastDeletion) { () throws(AccountStoreError) in try await store.lastDeletion(of: account) }
   }
 
+  package func signInUnderWay(
+    of account: AccountID, after time: Timestamp
+  ) async throws(AccountStoreError) -> Timestamp? {
+    try await store.signInUnderWay(of: account, after: time)
+  }
+
   package func deletion(
     _ id: EventID, by consumers: [ConsumerName]
   ) async throws(AccountStoreError) -> DeletionProgress? {

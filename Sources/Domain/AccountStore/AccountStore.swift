@@ -91,6 +91,9 @@ package protocol AccountStore: AnyObject, Sendable {
   /// The deletion of the account that was asked for last; nil where none was.
   func lastDeletion(of account: AccountID) async throws(AccountStoreError) -> Deletion?
 
+  /// When the youngest sign-in of the account was begun of which nothing has come yet, where that was after `time`.
+  func signInUnderWay(of account: AccountID, after time: Timestamp) async throws(AccountStoreError) -> Timestamp?
+
   /// How far a deletion is, all as of one moment, with what these consumers have done; nil where there is none.
   func deletion(
     _ id: EventID, by consumers: [ConsumerName]

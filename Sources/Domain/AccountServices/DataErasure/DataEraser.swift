@@ -68,7 +68,8 @@ package final class DataEraser {
     }
     try await waitForTheTokenRevoker(delivery)
     let order = ErasureOrder(
-      account: event.account, event: event.id, reason: event.kind.name, occurredAt: event.occurredAt)
+      account: event.account, event: event.id, reason: event.kind.name,
+      occurredAt: event.kind == .credentialInvalid ? event.issuedAt : event.occurredAt)
     let steps: [ErasureStep]
     do {
       steps = try await erasures.proceed(with: order, plan: plan, event: delivery.reference, waits: delivery.waits)

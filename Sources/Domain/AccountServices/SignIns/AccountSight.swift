@@ -24,8 +24,8 @@ struct AccountSight: Sendable {
       seen.formUnion(group)
     }
     let signIns = profile.signIns.filter { seen.contains($0.client) }
-    // Whose authorization has ended was there once.
-    let isKnown = !signIns.isEmpty || (profile.ended.map { !$0.isDisjoint(with: seen) } ?? true)
+    // Whose authorization has ended was there once; where all have ended, whoever has come back is of that group alone.
+    let isKnown = !signIns.isEmpty || (profile.ended.map { !$0.isDisjoint(with: seen) } ?? profile.signIns.isEmpty)
     return isKnown ? signIns : nil
   }
 

@@ -26,9 +26,8 @@ final class Deletions {
   func request(_ account: AccountID, by clients: Set<ClientID>) async throws(Problem) -> DeletionProgress {
     let id = try Self.newID()
     let found = try await ask { store throws(AccountStoreError) -> Deletion? in
-      if case .known(let profile) = try await store.knowledge(of: account),
-        let client = sight.client(asking: profile, of: clients)
-      {
+      if case .known(let profile) = try await store.knowledge(of: account) {
+        guard let client = sight.client(asking: profile, of: clients) else { return nil }
         let deletion = try await store.requestDeletion(of: profile.account, in: client, as: id, at: now())
         if let deletion { return deletion }
       }

@@ -1,4 +1,4 @@
-import AccountEvents
+package import AccountEvents
 package import AccountStore
 package import EventLoop
 
@@ -9,14 +9,19 @@ package final class TokenRevoker {
   /// validated only after it was revoked, and not at once again.
   private static let pause = Duration.seconds(60)
 
+  /// How long a sign-in is taken to be under way of which nothing comes.
+  private static let longestSignIn = Duration.seconds(120)
+
   private let apple: AppleRevocations
   private nonisolated let groups: ConsentGroups
   private let store: any AccountStore
+  private let now: @Sendable () -> Timestamp
 
   /// A revoker of the tokens that are in the store.
-  package init(_ apple: AppleRevocations, _ groups: ConsentGroups, store: any AccountStore) {
-    (self.apple, self.groups, self.store) = (apple, groups, store)
-  }
+  package init(
+    _ apple: AppleRevocations, _ groups: ConsentGroups, store: any AccountStore,
+    now: @escaping @Sendable () -> Timestamp = { .now }
+  ) { (self.apple, self.groups, self.store, self.now) = (apple, groups, store, now) }
 
   /// The consumer `token-revoker`.
   package nonisolated var consumer: EventConsumer {
@@ -72,6 +77,9 @@ package final class TokenRevoker {
     }
     let authorizations = Dictionary(grouping: tokens, by: \.client).values.map(Authorization.init).sorted()
     try await revoke(authorizations, for: delivery)
+    // A sign-in that was under way when the deletion was asked for: what is ended here and was not revoked lives on at Apple.
+    let left = try await store.tokens(of: event.account).filter { $0.isEnded(by: event, of: clients) }.map(\.token)
+    guard left.allSatisfy(tokens.contains) else { throw ConsumerFailure.waiting("overtaken", for: .zero) }
     let outcome: Outcome = authorizations.allSatisfy(\.isProvable) ? .revoked : .unproven
     return end(
       event, authorizations.isEmpty ? .noToken : outcome,
@@ -90,6 +98,11 @@ package final class TokenRevoker {
     for token in authorizations.flatMap(\.revocable) {
       guard case .open = try await store.standings(of: [delivery.reference], for: .tokenRevoker).first else {
         throw ConsumerFailure.waiting("overtaken", for: .zero)
+      }
+      // Apple may have granted its token by now, and would end that with this one.
+      let since = max(delivery.event.occurredAt, now() - Self.longestSignIn)
+      if try await store.signInUnderWay(of: store.id(of: delivery.event.account), after: since) != nil {
+        throw ConsumerFailure.waiting("sign-in-under-way", for: .milliseconds(500))
       }
       try await apple.revoke(token)
     }

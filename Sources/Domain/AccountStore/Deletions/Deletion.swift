@@ -31,10 +31,14 @@ package struct Deletion: Sendable, Hashable {
       occurredAt: requestedAt, issuedAt: requestedAt)
   }
 
-  /// When a sign-in counts as made whose exchange was begun at `begunAt`, and of which Apple says `time`: Apple tells whole
-  /// seconds, by a clock of its own. What was begun after the deletion was asked for is later than it.
+  /// Apple tells whole seconds: what it ended within the second of a sign-in was ended before that.
+  private static let untilEndOfSecond = Duration.milliseconds(999)
+
+  /// When a sign-in counts as made whose exchange was begun at `begunAt`, and of which Apple says `time`: in seconds, by a
+  /// clock of its own. What was begun after the deletion was asked for is later than it, and nothing else is.
   func time(ofSignIn time: Timestamp, begunAt: Timestamp) -> Timestamp {
-    begunAt > requestedAt ? max(time, requestedAt + .milliseconds(1)) : time
+    begunAt > requestedAt
+      ? max(time + Self.untilEndOfSecond, requestedAt + .milliseconds(1)) : min(time, requestedAt)
   }
 }
 
@@ -65,6 +69,8 @@ struct DeletionFacts {
   var newestToken: Timestamp?
   /// The last deletion that was asked for.
   var last: Deletion?
+  /// When the youngest exchange was begun that is under way, where that was later than now: by a clock that is ahead of ours.
+  var begunAt: Timestamp?
 
   /// What becomes of a request.
   enum Judgement {
@@ -82,7 +88,7 @@ struct DeletionFacts {
   ) -> Judgement {
     if let last, !(self.account.lastSignIn.map { $0 > last.requestedAt } ?? false) { return .same(last) }
     guard self.account.key != nil else { return .nothing }
-    let times = [time, self.account.lastSignIn, newestToken].compactMap(\.self)
+    let times = [time, self.account.lastSignIn, newestToken, begunAt].compactMap(\.self)
     return .new(
       Deletion(
         id: request, account: id, team: account.team, client: client, requestedAt: times.max() ?? time,

@@ -14,10 +14,11 @@ extension PostgreSQLAccountStore {
       reading.append(
         """
         SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
-          (SELECT max(issued_at) FROM siwa.token WHERE token.hash = asked.hash)
+          (SELECT max(issued_at) FROM siwa.token WHERE token.hash = asked.hash),
+          (SELECT max(begun_at) FROM siwa.code_exchange WHERE begun_at > $2 AND account = $3 AND outcome = 'begun')
         FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
           LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-        """, hash.bytes)
+        """, hash.bytes, time.milliseconds, id.bytes)
       reading.appendLastDeletion(of: id)
       var facts = DeletionFacts()
       try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
@@ -25,6 +26,7 @@ extension PostgreSQLAccountStore {
         case first:
           facts.account = try AccountFacts(reading: row, from: 0)
           facts.newestToken = try row.timeIfPresent(6)
+          facts.begunAt = try row.timeIfPresent(7)
         case first + 1: facts.last = try Deletion(reading: row)
         default: break
         }
@@ -57,6 +59,19 @@ extension PostgreSQLAccountStore {
       try await connection.run(reading) { _, row throws(PostgreSQLError) in deletion = try Deletion(reading: row) }
       return deletion
     }
+  }
+
+  /// When the youngest sign-in was begun of which nothing has come yet.
+  func signInUnderWay(
+    of account: AccountID, after time: Timestamp
+  ) async throws(AccountStoreError) -> Timestamp? {
+    let begunAt = try await database.read { connection in
+      try await connection.first(
+        "SELECT max(begun_at) FROM siwa.code_exchange WHERE begun_at > $2 AND account = $1 AND outcome = 'begun'",
+        account.bytes, time.milliseconds
+      ) { row throws(PostgreSQLError) in try row.timeIfPresent(0) }
+    }
+    return begunAt ?? nil
   }
 
   /// How far it is.

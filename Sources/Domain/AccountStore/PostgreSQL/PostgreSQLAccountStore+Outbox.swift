@@ -21,7 +21,7 @@ extension PostgreSQLAccountStore {
       """
       INSERT INTO siwa.lease (name, holder, until) VALUES ($1, $2, $4)
       ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-      WHERE lease.holder = excluded.holder OR lease.until <= $3
+      WHERE lease.holder = excluded.holder OR lease.until <= $3 OR lease.until - $4 > $4 - $3
       """, SealedOutboxRecord.lease, holder, time.milliseconds, end.milliseconds)
     batch.append(
       """

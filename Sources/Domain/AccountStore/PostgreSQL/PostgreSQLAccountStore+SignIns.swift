@@ -37,6 +37,7 @@ extension PostgreSQLAccountStore {
         }
       }
       if let outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+      let applesTime = time
       var time = time
       if let begunAt, let deletion { time = deletion.time(ofSignIn: time, begunAt: begunAt) }
       var changed = ChangedAccount(hash, facts)
@@ -44,7 +45,7 @@ extension PostgreSQLAccountStore {
       let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
       var writing = Batch()
       try PostgreSQLWrites.write([changed], keys, in: &writing)
-      if let request { writing.end(request, recorded.outcome, at: time) }
+      if let request { writing.end(request, recorded.outcome, at: applesTime) }
       if writing.count > 0 { _ = try await connection.run(writing) }
       return recorded
     }

@@ -7,6 +7,7 @@ final class SQLiteDeletions {
   private let lastReading: Statement
   private let reading: Statement
   private let newestToken: Statement
+  private let begun: Statement
   private let publication: Statement
   private let entry: Statement
 
@@ -21,6 +22,8 @@ final class SQLiteDeletions {
     reading = try database.prepare(
       "SELECT event_id, account, team, client, requested_at, had_tokens FROM deletion WHERE event_id = ?")
     newestToken = try database.prepare("SELECT max(issued_at) FROM token WHERE hash = ?")
+    begun = try database.prepare(
+      "SELECT max(begun_at) FROM code_exchange WHERE begun_at > ?2 AND account = ?1 AND outcome = 'begun'")
     publication = try database.prepare("SELECT NOT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?)")
     entry = try database.prepare(
       """
@@ -44,6 +47,14 @@ final class SQLiteDeletions {
   func newestToken(of hash: AccountHash) throws(SQLiteError) -> Timestamp? {
     let time = try newestToken.first(hash.bytes) { row throws(SQLiteError) in try row.timeIfPresent(0) }
     return time ?? nil
+  }
+
+  /// When the youngest exchange was begun that is under way, and was begun after `time`.
+  func exchangeBegun(of account: AccountID, after time: Timestamp) throws(SQLiteError) -> Timestamp? {
+    let begunAt = try begun.first(account.bytes, time.milliseconds) { row throws(SQLiteError) in
+      try row.timeIfPresent(0)
+    }
+    return begunAt ?? nil
   }
 
   /// How far a deletion is, but for the steps of its erasure.
@@ -87,7 +98,7 @@ extension SQLiteStoreFile {
       let facts = try AccountStoreError.translating { () throws(SQLiteError) in
         DeletionFacts(
           account: try accounts.facts(of: hash), newestToken: try deletions.newestToken(of: hash),
-          last: try deletions.last(of: id))
+          last: try deletions.last(of: id), begunAt: try deletions.exchangeBegun(of: id, after: time))
       }
       switch facts.judgement(of: request, account, id, in: client, at: time) {
       case .nothing: return nil
@@ -118,6 +129,15 @@ extension SQLiteAccountStore {
   package func lastDeletion(of account: AccountID) async throws(AccountStoreError) -> Deletion? {
     try await writer.run { file throws(AccountStoreError) in
       try file.readRows { () throws(SQLiteError) in try file.deletions.last(of: account) }
+    }
+  }
+
+  /// When the youngest sign-in was begun of which nothing has come yet.
+  package func signInUnderWay(
+    of account: AccountID, after time: Timestamp
+  ) async throws(AccountStoreError) -> Timestamp? {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.deletions.exchangeBegun(of: account, after: time) }
     }
   }
 

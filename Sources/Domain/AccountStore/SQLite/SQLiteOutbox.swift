@@ -26,7 +26,7 @@ final class SQLiteOutbox {
       """
       INSERT INTO lease (name, holder, until) VALUES (?1, ?2, ?4)
       ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-      WHERE lease.holder = excluded.holder OR lease.until <= ?3
+      WHERE lease.holder = excluded.holder OR lease.until <= ?3 OR lease.until - ?4 > ?4 - ?3
       """)
     leaving = try database.prepare("DELETE FROM lease WHERE name = ? AND holder = ?")
   }

@@ -129,6 +129,7 @@ extension SQLiteStoreFile {
     _ account: Account, at time: Timestamp, _ tokens: [NewToken], of request: SHA256Digest?
   ) throws(AccountStoreError) -> RecordedSignIn {
     try write { () throws(AccountStoreError) in
+      let applesTime = time
       var time = time
       if let request {
         let (found, deletion) = try AccountStoreError.translating { () throws(SQLiteError) in
@@ -148,7 +149,7 @@ extension SQLiteStoreFile {
       let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
       guard let request else { return recorded }
       try AccountStoreError.translating { () throws(SQLiteError) in
-        try signIns.end(request, recorded.outcome, at: time)
+        try signIns.end(request, recorded.outcome, at: applesTime)
       }
       return recorded
     }
