@@ -9,6 +9,9 @@ package import Kafka
 /// was read. One that lies before our place is none of those. What was read since the last question may be of another
 /// topic; therefore the same is asked of a mark, the place of the last question that found nothing. Both are committed as
 /// a note beside the offset, for whoever reads on.
+///
+/// Where records went before any was read there is an offset and no time: a topic that is made anew then, and holds as many
+/// records again before the next question, looks like the one before.
 package struct PartitionContinuity: Sendable, Equatable {
   /// What was found out.
   package enum Finding: Sendable, Equatable {
