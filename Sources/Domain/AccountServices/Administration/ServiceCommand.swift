@@ -76,6 +76,17 @@ extension ServiceCommand {
   }
 }
 
+/// What a program runs, which nothing but a signal ends.
+@Loop
+package protocol Service: AnyObject, Sendable {
+  /// Serves until `drain` has ended.
+  func run() async
+  /// Ends in good order, within `patience`.
+  func drain(within patience: Duration) async
+  /// Takes a certificate that was replaced, without waiting for the next look at it.
+  func renewCertificate()
+}
+
 /// What a service does between its start and its end.
 @Loop
 package struct ServiceLife {
@@ -95,6 +106,15 @@ package struct ServiceLife {
     drain: @escaping @Loop @Sendable (Duration) async -> Void,
     renewCertificate: @escaping @Loop @Sendable () -> Void = {}
   ) { (self.serve, self.drain, self.renewCertificate) = (serve, drain, renewCertificate) }
+
+  /// The life of a service.
+  package init(_ service: some Service) {
+    self.init(
+      serve: {
+        await service.run()
+        return nil
+      }, drain: { await service.drain(within: $0) }, renewCertificate: { service.renewCertificate() })
+  }
 
   /// Runs the service. SIGTERM or SIGINT drains it within `patience`, and a second one ends the process; so does what takes
   /// longer, which is logged as `lateness`: nil where the drain itself ends in time. SIGHUP renews the certificate. Throws

@@ -31,12 +31,7 @@ package struct IngressCommand: ServiceCommand {
   /// Serves.
   package static func serve(_ settings: IngressConfiguration, _ logger: Logger) async throws {
     let service = try await IngressService(settings, registry: MetricsRegistry(), logger: logger)
-    let life = ServiceLife(
-      serve: {
-        await service.run()
-        return nil
-      }, drain: { await service.drain(within: $0) }, renewCertificate: { service.renewCertificate() })
-    try await life.run(draining: settings.ingress.drainDeadline, lateness: nil, logger)
+    try await ServiceLife(service).run(draining: settings.ingress.drainDeadline, lateness: nil, logger)
   }
 }
 

@@ -7,7 +7,7 @@ package import Telemetry
 /// The ingress: takes Apple's notifications over TLS, and puts what they say onto the log, the events of an account in the
 /// order in which they were accepted, within one process.
 @Loop
-package final class IngressService {
+package final class IngressService: Service {
   /// Seconds that an answer "not now" asks Apple to wait.
   private static let retryAfter = 30
 

@@ -39,12 +39,7 @@ package struct AccountsCommand: ServiceCommand {
   package static func serve(_ settings: AccountsConfiguration, _ logger: Logger) async throws {
     try await settings.store.use { store in
       let service = try await AccountsService(settings, store: store, registry: MetricsRegistry(), logger: logger)
-      let life = ServiceLife(
-        serve: {
-          await service.run()
-          return nil
-        }, drain: { await service.drain(within: $0) }, renewCertificate: { service.renewCertificate() })
-      try await life.run(
+      try await ServiceLife(service).run(
         draining: settings.accounts.drainDeadline,
         lateness: "the time to drain is over: sign-ins under way have to begin again", logger)
     }

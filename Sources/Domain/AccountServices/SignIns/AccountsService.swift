@@ -10,7 +10,7 @@ package import Telemetry
 /// `siwa-accounts` as a service: answers applications, keeps Apple's keys at hand, looks after what was broken off, and
 /// publishes what was asked for.
 @Loop
-package final class AccountsService {
+package final class AccountsService: Service {
   /// How many requests go to Apple at once.
   private static let concurrency = 64
 

@@ -37,12 +37,7 @@ package struct AuditLogCommand: ServiceCommand {
   /// Keeps the log.
   package static func serve(_ settings: AuditLogConfiguration, _ logger: Logger) async throws {
     let service = try await AuditLogService(settings, registry: MetricsRegistry(), logger: logger)
-    let life = ServiceLife(
-      serve: {
-        await service.run()
-        return nil
-      }, drain: { await service.drain(within: $0) }, renewCertificate: { service.renewCertificate() })
-    try await life.run(
+    try await ServiceLife(service).run(
       draining: settings.audit.drainDeadline,
       lateness: "the time to drain is over: the next process publishes what is not published", logger)
   }

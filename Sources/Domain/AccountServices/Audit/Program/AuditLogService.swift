@@ -9,7 +9,7 @@ import TransparencyLog
 
 /// The audit log as a service: reads and appends while it has the log's lock, and serves what is published.
 @Loop
-package final class AuditLogService {
+package final class AuditLogService: Service {
   /// How long the log is left alone after it could not be gone on with, or while another process has it.
   private static let pause = Duration.seconds(1)
   /// How long a witness may take for an answer.
