@@ -21,19 +21,11 @@ import Testing
   }
 
   private func run(_ form: ConsumerStage.Form) async throws {
-    let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files, form) { stage in
-          let rehearsal = try Rehearsal(stage, simulator)
-          try await rehearsal.everyKindOfEventHappens()
-          try await rehearsal.everythingIsReadAgain()
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run(form) { stage, simulator in
+      let rehearsal = try Rehearsal(stage, simulator)
+      try await rehearsal.everyKindOfEventHappens()
+      try await rehearsal.everythingIsReadAgain()
+    }
   }
 }
 

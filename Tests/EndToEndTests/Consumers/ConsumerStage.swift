@@ -69,6 +69,17 @@ final class ConsumerStage {
     try result.get()
   }
 
+  /// The same on a broker of its own, with a simulated Apple that is a program.
+  static func run(
+    in files: TemporaryDirectory = TemporaryDirectory(), _ form: Form = Form(),
+    _ body: @Loop (ConsumerStage, SimulatorProgram) async throws -> Void
+  ) async throws {
+    try await SimulatorProgram.run(in: files) { simulator in
+      try await run(try await RealBroker(), simulator.side, in: files, form) { stage in try await body(stage, simulator)
+      }
+    }
+  }
+
   private init(_ broker: RealBroker, _ apple: AppleSide, _ files: TemporaryDirectory, _ form: Form) async throws {
     (self.broker, self.apple, self.files) = (broker, apple, files)
     (shop, signer) = (try Shop(files.path + "/shop.sqlite"), try EventSigner())

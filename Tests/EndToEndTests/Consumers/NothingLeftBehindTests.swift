@@ -28,23 +28,12 @@ import Testing
 
   private func run(postgreSQL server: PostgreSQLServer?) async throws {
     let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      let broker = try await RealBroker()
-      let form = ConsumerStage.Form(postgreSQL: try await server?.makeDatabase())
-      result = .success(
-        try await ConsumerStage.run(broker, simulator.side, in: files, form) { stage in
-          let token = try await stage.signIn(Self.ada, code: try await simulator.signIn("ada"), at: .now - .seconds(60))
-          try await plantAndErase(
-            stage, simulator, broker, server, files,
-            canaries: [
-              Self.ada.subject, Self.ada.address, token.text,
-            ])
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    let form = ConsumerStage.Form(postgreSQL: try await server?.makeDatabase())
+    try await ConsumerStage.run(in: files, form) { stage, simulator in
+      let token = try await stage.signIn(Self.ada, code: try await simulator.signIn("ada"), at: .now - .seconds(60))
+      try await plantAndErase(
+        stage, simulator, stage.broker, server, files, canaries: [Self.ada.subject, Self.ada.address, token.text])
+    }
   }
 
   private func plantAndErase(

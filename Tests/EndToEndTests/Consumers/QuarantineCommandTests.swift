@@ -170,16 +170,8 @@ import Testing
   }
 
   private func run(_ body: @Loop (ConsumerStage, SimulatorProgram) async throws -> Void) async throws {
-    let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files) { stage in
-          try await body(stage, simulator)
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run { stage, simulator in
+      try await body(stage, simulator)
+    }
   }
 }

@@ -13,23 +13,15 @@ import TransparencyLog
 /// for it.
 @Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct ReplayedConsumersTests {
   @Test func aReplayOfTheWholeTopicHasNoEffectAndAGroupThatIsMovedComplainsOfNothing() async throws {
-    let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files) { stage in
-          let rehearsal = try Rehearsal(stage, simulator)
-          try await rehearsal.somethingOfEachKindHappens()
-          try await rehearsal.everythingIsGivenToEachConsumerAgain()
-          try await rehearsal.everythingIsReadAgain()
-          try await rehearsal.aGroupIsMovedBackAndForth()
-          try await rehearsal.everythingIsPutOntoItsTopicAgain()
-          await rehearsal.progress.close()
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run { stage, simulator in
+      let rehearsal = try Rehearsal(stage, simulator)
+      try await rehearsal.somethingOfEachKindHappens()
+      try await rehearsal.everythingIsGivenToEachConsumerAgain()
+      try await rehearsal.everythingIsReadAgain()
+      try await rehearsal.aGroupIsMovedBackAndForth()
+      try await rehearsal.everythingIsPutOntoItsTopicAgain()
+      await rehearsal.progress.close()
+    }
   }
 }
 

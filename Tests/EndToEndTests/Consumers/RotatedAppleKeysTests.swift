@@ -14,17 +14,9 @@ import TransparencyLog
   private static let eventsEach = 3
 
   @Test func whatEachGenerationOfKeysHasSignedIsVerifiedAgain() async throws {
-    let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files) { stage in
-          try await signAndRotate(stage, simulator)
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run { stage, simulator in
+      try await signAndRotate(stage, simulator)
+    }
   }
 
   private func signAndRotate(_ stage: ConsumerStage, _ simulator: SimulatorProgram) async throws {

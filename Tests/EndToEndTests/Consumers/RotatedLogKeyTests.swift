@@ -10,16 +10,9 @@ import TransparencyLog
   private let files = TemporaryDirectory()
 
   @Test func theReplacedKeySignsNothingAnyMoreAndTheNewOneGoesOn() async throws {
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files) { stage in
-          try await rotate(stage)
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run(in: files) { stage, _ in
+      try await rotate(stage)
+    }
   }
 
   private func rotate(_ stage: ConsumerStage) async throws {

@@ -13,17 +13,9 @@ import Testing
   private static let people = (0..<16).map { "user-\($0)" }
 
   @Test func noRevocationIsLostWhileTheKeyTurnsOver() async throws {
-    let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files) { stage in
-          try await turnTheKeyOver(stage, simulator)
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run { stage, simulator in
+      try await turnTheKeyOver(stage, simulator)
+    }
   }
 
   private func turnTheKeyOver(_ stage: ConsumerStage, _ simulator: SimulatorProgram) async throws {

@@ -33,6 +33,17 @@ final class SimulatorProgram {
     side = AppleSide(origin: origin, certificate: certificate, privateKey: privateKey, key: key)
   }
 
+  /// Runs it, with its files among these, for as long as `body` needs it.
+  static func run(
+    in files: TemporaryDirectory, _ body: @Loop (SimulatorProgram) async throws -> Void
+  ) async throws {
+    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(simulator)) } catch { result = .failure(error) }
+    await simulator.program.kill()
+    try result.get()
+  }
+
   /// Tells it to do something, and returns its answer.
   @discardableResult
   func order(_ path: String, _ words: [String: Any] = [:]) async throws -> [String: Any] {

@@ -103,16 +103,8 @@ import Testing
   private func run(
     _ form: ConsumerStage.Form = ConsumerStage.Form(), _ body: @Loop (ConsumerStage) async throws -> Void
   ) async throws {
-    let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
-      result = .success(
-        try await ConsumerStage.run(try await RealBroker(), simulator.side, in: files, form) { stage in
-          try await body(stage)
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+    try await ConsumerStage.run(form) { stage, _ in
+      try await body(stage)
+    }
   }
 }

@@ -65,21 +65,16 @@ import TransparencyLog
 
   private func run(_ body: @Loop (SecureRehearsal) async throws -> Void) async throws {
     let files = TemporaryDirectory()
-    let simulator = try await SimulatorProgram(in: files.path + "/simulator")
-    let result: Result<Void, any Error>
-    do {
+    try await SimulatorProgram.run(in: files) { simulator in
       let rules = try AccessRule.all()
       let secure = try await SecureBroker(users: Set(rules.map { AccessRule.user(of: $0.program) }), in: files)
       let access = try AccessControl(secure.broker.bootstrapServers)
       try access.grant(rules)
       try await SecureRehearsal.makeTopics(on: secure)
-      result = .success(
-        try await ConsumerStage.run(secure.broker, simulator.side, in: files) { stage in
-          try await body(SecureRehearsal(stage, simulator, secure, access, rules))
-        })
-    } catch { result = .failure(error) }
-    await simulator.program.kill()
-    try result.get()
+      try await ConsumerStage.run(secure.broker, simulator.side, in: files) { stage in
+        try await body(SecureRehearsal(stage, simulator, secure, access, rules))
+      }
+    }
   }
 }
 
