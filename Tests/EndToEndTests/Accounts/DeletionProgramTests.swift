@@ -89,9 +89,14 @@ private final class Button {
     let other = try await account(bob, accounts)
     let byHand = try await ask(accounts, "DELETE", "/v1/accounts/{id}", other)
     #expect(byHand.status == 202 && byHand.text.contains("https://account.apple.com"), "\(byHand.text)")
-    let his = try await wait(
-      for: "completed", try #require(try byHand.text.object["id"] as? String), accounts)
-    #expect(his.contains(#""state":"no-token""#) && his.contains("endByHand"), "\(his)")
+    let hisDeletion = try #require(try byHand.text.object["id"] as? String)
+    try await wait(for: "completed", hisDeletion, accounts)
+    // Where there is nothing to revoke, the eraser need not wait: whoever is later finds the other's work.
+    try await until(every: .milliseconds(100)) {
+      let his = try await self.ask(accounts, "GET", "/v1/deletions/{id}", hisDeletion).text
+      let words = [#""state":"no-token""#, #""state":"covered""#]
+      return his.contains("endByHand") && words.contains { his.contains($0) }
+    }
     #expect(try stage.shop.customers().isEmpty)
 
     let verified = try await stage.siwa(
