@@ -5,7 +5,7 @@ package struct TransferSubject: Sendable, Hashable, CustomStringConvertible {
 
   /// Nil unless `text` is 1 to 255 visible ASCII characters.
   package init?(_ text: String) {
-    guard text.isToken(upTo: 255) else { return nil }
+    guard 1...255 ~= text.utf8.count, text.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else { return nil }
     self.text = text
   }
 

@@ -1,0 +1,57 @@
+package import AccountEvents
+package import Cryptography
+package import EventLoop
+
+/// What is kept of transfers of users: plans and their users, sealed, until the plan is removed or a person is erased.
+///
+/// A call that throws has changed nothing, unless the error is `.uncertain`; then the same call again finds out. Who does
+/// the work of a plan holds the lease `TransferPlan.lease`; whatever it writes names it.
+@Loop
+package protocol TransferStore: AnyObject, Sendable {
+  /// Adds a plan. Returns the one of that name that is there already, or nil.
+  func add(_ plan: TransferPlan) async throws(AccountStoreError) -> TransferPlan?
+
+  /// All plans, by name.
+  func transferPlans() async throws(AccountStoreError) -> [TransferPlan]
+
+  /// Notes when the transfer was accepted, and when a user was tried. False where there is no such plan.
+  func update(_ plan: TransferPlan) async throws(AccountStoreError) -> Bool
+
+  /// Removes a plan with all that is kept of its users. What became of their accounts stays. False where there is none.
+  func removePlan(_ name: String) async throws(AccountStoreError) -> Bool
+
+  /// Adds users to a plan, in one transaction. Who is there already stays as they are: the same subject or the same
+  /// transfer identifier. Returns how many are new.
+  func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int
+
+  /// Adds accounts of the plan's team from the store itself, `limit` at most, those behind `place` alone; nil is the
+  /// beginning. Their key is the account's id. Returns how many are new, and where to go on; nil at the end.
+  func addAccounts(
+    to plan: TransferPlan, after place: AccountID?, limit: Int
+  ) async throws(AccountStoreError) -> (new: Int, place: AccountID?)
+
+  /// Notes that a file was imported into the plan. False where it was before.
+  func noteImport(
+    _ digest: SHA256Digest, into plan: TransferPlan, at time: Timestamp
+  ) async throws(AccountStoreError) -> Bool
+
+  /// Users in that state behind `number`, in their order, `limit` at most; nil is every state.
+  func transferUsers(
+    of plan: TransferPlan, in state: TransferUser.State?, after number: Int64, limit: Int
+  ) async throws(AccountStoreError) -> [TransferUser]
+
+  /// Writes what Apple said, in one transaction, if the lease is still the holder's; nil where it is somebody else's. Of a
+  /// user whom Apple was asked about before, the same answer changes nothing. On the receiving side an account is joined
+  /// with what is known of the person at the other team, if that is in this store, as `recordSignIn` does.
+  func record(
+    _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp
+  ) async throws(AccountStoreError) -> [TransferUser.State]?
+
+  /// How far a plan is.
+  func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus
+}
+
+extension TransferPlan {
+  /// The name of the lease of whoever does the work of the plan.
+  package var lease: String { "transfer-\(name)" }
+}
