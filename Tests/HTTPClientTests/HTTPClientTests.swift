@@ -102,6 +102,23 @@ import Testing
     #expect(server.requests.count(where: { $0.hasPrefix("POST") }) == (isRepeatable ? 2 : 1))
   }
 
+  @Test func whatMustNotHappenTwiceSharesAConnectionThatIsInUse() async throws {
+    let server = try ScriptedServer(answering: Self.hello)
+    defer { server.close() }
+    let client = HTTPClient(.testing())
+    let body = String(repeating: "a", count: 200_000)
+    for number in 0..<3 {
+      let answer = try await client.send(
+        .post(
+          Array("\(number)\(body)".utf8), to: server.url(), headers: [], isRepeatable: false, within: .seconds(120),
+          maximumBodySize: 5))
+      #expect(answer.status == 200)
+    }
+    #expect(server.connections == 1)
+    #expect(server.requests.count == 3)
+    #expect(server.requests.enumerated().count(where: { $1.hasSuffix("\($0)\(body)") }) == 3)
+  }
+
   @Test func neverHoldsMoreConnectionsThanAllowed() async throws {
     let server = try ScriptedServer(answering: Self.hello)
     defer { server.close() }

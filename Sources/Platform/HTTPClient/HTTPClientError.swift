@@ -72,7 +72,9 @@ public struct HTTPClientError: Error, Sendable, CustomStringConvertible {
       case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ISSUER_ERROR: .certificate
       case CURLE_SSL_CACERT_BADFILE: .trustAnchors
       case CURLE_FILESIZE_EXCEEDED, CURLE_WRITE_ERROR: .tooLarge
-      case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SEND_FAIL_REWIND:
+      // The last two are a request that libcurl would repeat, and must not.
+      case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SEND_FAIL_REWIND,
+        CURLE_ABORTED_BY_CALLBACK:
         .interrupted
       case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING: .malformedAnswer
       case CURLE_URL_MALFORMAT: .malformedRequest

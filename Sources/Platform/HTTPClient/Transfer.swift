@@ -26,6 +26,8 @@ import EventLoop
   private let maximumBodySize: Int
   private var headSize = 0
   private var body: [UInt8] = []
+  /// What is left to send of a request that must not be repeated; nil once libcurl has taken all of it.
+  private var unsent: ArraySlice<UInt8>?
 
   /// Prepares the handle; nothing is sent yet.
   init(_ request: HTTPClientRequest, _ configuration: HTTPClientConfiguration) throws(HTTPClientError) {
@@ -97,20 +99,15 @@ import EventLoop
 
   private func apply(_ request: HTTPClientRequest) throws(HTTPClientError) {
     try set(CURLOPT_URL, request.url.text)
-    // What libcurl repeats by itself is what dies on a connection that was used before.
-    if !request.isRepeatable { try set(CURLOPT_FRESH_CONNECT, 1) }
+    // Where nobody may know what came of it, a connection is only trusted that was used a moment ago.
+    if !request.isRepeatable { try set(CURLOPT_MAXAGE_CONN, 5) }
     switch request.method {
     case .get: try set(CURLOPT_HTTPGET, 1)
     case .delete: try set(CURLOPT_CUSTOMREQUEST, "DELETE")
     case .post:
       try set(CURLOPT_POST, 1)
       try check(unsafe clibcurl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count)))
-      let copied = unsafe request.body.withUnsafeBytes { bytes in
-        // An empty array may have no address, and libcurl reads none as "ask the read callback".
-        guard let base = bytes.baseAddress else { return unsafe clibcurl_set_text(handle, CURLOPT_COPYPOSTFIELDS, "") }
-        return unsafe clibcurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: base))
-      }
-      try check(copied)
+      if request.isRepeatable { try copy(request.body) } else { try sendOnce(request.body) }
       // Neither what libcurl would guess about the body, nor a round trip before it.
       try append("Expect:")
       if !request.headers.contains(where: { $0.name.lowercased() == "content-type" }) { try append("Content-Type:") }
@@ -121,6 +118,37 @@ import EventLoop
     if maximumBodySize > 0 {
       try check(unsafe clibcurl_set_size(handle, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(maximumBodySize)))
     }
+  }
+
+  /// Leaves the body to libcurl, which sends it again by itself where a connection dies that was used before.
+  private func copy(_ body: [UInt8]) throws(HTTPClientError) {
+    let copied = unsafe body.withUnsafeBytes { bytes in
+      // An empty array may have no address, and libcurl reads none as "ask the read callback".
+      guard let base = bytes.baseAddress else { return unsafe clibcurl_set_text(handle, CURLOPT_COPYPOSTFIELDS, "") }
+      return unsafe clibcurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: base))
+    }
+    try check(copied)
+  }
+
+  /// Gives libcurl the body a single time. Where a connection dies that was used before, it asks for it once more, and gets
+  /// the request's end instead: a server that had none of the body can have done nothing.
+  private func sendOnce(_ body: [UInt8]) throws(HTTPClientError) {
+    unsent = body[...]
+    try check(
+      unsafe clibcurl_set_pointer(handle, CURLOPT_READDATA, Unmanaged.passUnretained(self).toOpaque()))
+    try check(
+      unsafe clibcurl_set_sink(handle, CURLOPT_READFUNCTION) { room, size, count, here in
+        unsafe Transfer.on(here) { unsafe $0.send(room, size * count) }
+      })
+  }
+
+  /// Hands over the next piece of the body; what comes behind its end is a repetition.
+  private func send(_ room: UnsafeMutablePointer<CChar>?, _ size: Int) -> Int {
+    guard let rest = unsent, let room = unsafe room else { return Int(CURL_READFUNC_ABORT) }
+    let piece = rest.prefix(size)
+    unsafe UnsafeMutableRawBufferPointer(start: room, count: size).copyBytes(from: piece)
+    unsent = piece.count < rest.count ? rest[piece.endIndex...] : nil
+    return piece.count
   }
 
   /// Makes libcurl hand to this object what it receives. The object outlives the transfer: `TransferSet` holds it.

@@ -18,7 +18,7 @@ static inline CURLcode clibcurl_set_pointer(CURL *easy, CURLoption option, void 
 static inline CURLcode clibcurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value) {
   return (curl_easy_setopt)(easy, option, value);
 }
-// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION take the same form of function.
+// CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION and CURLOPT_READFUNCTION take the same form of function.
 static inline CURLcode clibcurl_set_sink(CURL *easy, CURLoption option, curl_write_callback value) {
   return (curl_easy_setopt)(easy, option, value);
 }
