@@ -21,6 +21,8 @@ enum Subject: String, CaseIterable, Sendable {
   case records
   /// What mailers ask, and what services answer that are told to erase.
   case requests
+  /// What applications ask of siwa-accounts, and lines of an import.
+  case accounts
   /// The configuration file.
   case settings
   /// What a transparency log consists of: notes, keys, checkpoints, proofs, bundles, a witness's requests and answers.
@@ -38,6 +40,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .tokens: try Self.checkTokens(bytes)
     case .records: try Self.checkRecords(bytes)
     case .requests: try Self.checkRequests(bytes)
+    case .accounts: try Self.checkAccounts(bytes)
     case .settings: try Self.checkSettings(bytes)
     case .transparency: try Self.checkTransparency(bytes)
     }

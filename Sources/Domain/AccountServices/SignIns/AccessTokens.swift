@@ -9,7 +9,7 @@ import Telemetry
 @Loop
 final class AccessTokens {
   /// The largest body that is read, in bytes.
-  static let largestBody = 4096
+  nonisolated static let largestBody = 4096
 
   private let store: any AccountStore
   private let endpoints: AppleTokenEndpoints
@@ -87,7 +87,7 @@ final class AccessTokens {
   }
 
   /// Reads a body, which may be empty. Throws what is wrong with it.
-  static func client(reading body: RawSpan) throws(Problem) -> ClientID? {
+  nonisolated static func client(reading body: RawSpan) throws(Problem) -> ClientID? {
     if body.byteCount == 0 { return nil }
     var text: String?
     do throws(JSONError) {
