@@ -208,6 +208,41 @@ final class AccountsStage {
     try await ask(running, "POST", "/v1/sign-ins", as: token ?? tokens.shop, key: key, body)
   }
 
+  /// Where Apple asks people to sign in.
+  var authorizationURL: String { server.authorizationURL }
+
+  /// What a browser makes of an address at Apple's: somebody signs in, and Apple's page posts this form.
+  func authorize(_ address: String, as account: String) async throws -> String {
+    let asked = try #require(URLComponents(string: address)?.queryItems).map { ($0.name, $0.value ?? "") }
+    let person = [("account", account), ("address", "hide"), ("decision", "continue")]
+    let page = try await client.send(
+      .post(
+        form: asked + person, to: try #require(HTTPClientURL(server.authorizationURL)), headers: [],
+        isRepeatable: false,
+        within: .seconds(90), maximumBodySize: 1 << 20))
+    let text = String(decoding: page.body, as: UTF8.self)
+    try #require(page.status == 200, "\(text)")
+    var form = URLComponents()
+    form.queryItems = text.matches(of: #/name="([^"]*)" value="([^"]*)"/#).map { field in
+      let value = field.2.replacing("&quot;", with: "\"").replacing("&amp;", with: "&")
+      return URLQueryItem(name: String(field.1), value: String(value))
+    }
+    return try #require(form.percentEncodedQuery).replacing("+", with: "%2B")
+  }
+
+  /// Hands a request on, and the answer back.
+  func forward(
+    _ body: [UInt8], to address: String, _ headers: [(name: String, value: String)]
+  ) async throws -> HTTPResponse {
+    let answer = try await client.send(
+      .post(
+        body, to: try #require(HTTPClientURL(address)), headers: headers, isRepeatable: false, within: .seconds(90),
+        maximumBodySize: 1 << 20))
+    return HTTPResponse(
+      status: answer.status, headers: [("Content-Type", answer.header("Content-Type") ?? "text/plain")],
+      body: .bytes(answer.body))
+  }
+
   /// What the store has of somebody.
   func stored(_ person: Person) async throws -> [StoredToken] {
     let store = try await settings.open()

@@ -1,0 +1,179 @@
+import AppleSimulator
+import EventLoop
+import Foundation
+import HTTPServer
+import TestSupport
+import Testing
+
+/// What docs/sign-in.md shows in several languages does what it says, where the language is to be had.
+@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct ExampleTests {
+  enum Language: String, CaseIterable {
+    case python, node, go, java, swift
+
+    static var present: [Language] {
+      allCases.filter { language in language.tools.allSatisfy { FileManager.default.isExecutableFile(atPath: $0) } }
+    }
+
+    private var tools: [String] {
+      switch self {
+      case .python: ["/usr/bin/python3"]
+      case .node: ["/usr/bin/node"]
+      case .go: ["/usr/bin/go"]
+      case .java: ["/usr/bin/javac", "/usr/bin/java", "/usr/bin/keytool"]
+      case .swift: []
+      }
+    }
+
+    private static let (sources, folder) = (Repository.root + "/docs/examples", Repository.root + "/.build/examples")
+
+    /// What has to be built before it can run: a program with its arguments.
+    var building: [String]? {
+      switch self {
+      case .python, .node: nil
+      case .go: ["/usr/bin/go", "build", "-o", "\(Self.folder)/sign_in", "\(Self.sources)/sign_in.go"]
+      case .java: ["/usr/bin/javac", "-d", Self.folder, "\(Self.sources)/SignIn.java"]
+      case .swift: ["swiftc", "-o", "\(Self.folder)/SignIn", "\(Self.sources)/SignIn.swift"]
+      }
+    }
+
+    /// The program with its arguments.
+    var running: [String] {
+      switch self {
+      case .python: ["/usr/bin/python3", "\(Self.sources)/sign_in.py"]
+      case .node: ["/usr/bin/node", "\(Self.sources)/sign-in.mjs"]
+      case .go: ["\(Self.folder)/sign_in"]
+      case .java: ["/usr/bin/java", "-cp", Self.folder, "SignIn"]
+      case .swift: ["\(Self.folder)/SignIn"]
+      }
+    }
+
+    @Loop func build() async throws {
+      try FileManager.default.createDirectory(atPath: Self.folder, withIntermediateDirectories: true)
+      guard let building else { return }
+      let environment = ["GO111MODULE": "off", "GOFLAGS": "", "GOCACHE": "\(Self.folder)/go-cache", "GOPROXY": "off"]
+      let (end, errors) = try await RunningProgram.run(path: building[0], Array(building.dropFirst()), environment) {
+        program in (try await program.untilEnd(), program.errors)
+      }
+      try #require(end == .exit(0), "\(errors)")
+    }
+
+    /// How the language is told whose certificates to believe.
+    @Loop func trusting(_ certificate: String, in files: TemporaryDirectory) async throws -> [String: String] {
+      switch self {
+      case .python, .go: return ["SSL_CERT_FILE": certificate]
+      case .node: return ["NODE_EXTRA_CA_CERTS": certificate]
+      case .swift: return [:]  // Foundation believes the system's authorities alone: see `door`.
+      case .java:
+        let store = files.path + "/trust.p12"
+        let made = try await RunningProgram.finish(
+          path: "/usr/bin/keytool",
+          [
+            "-importcert", "-noprompt", "-alias", "siwa", "-file", certificate, "-keystore", store, "-storepass",
+            "changeit",
+          ])
+        try #require(made.end == .exit(0), "\(made.errors)")
+        return [
+          "JAVA_TOOL_OPTIONS": "-Djavax.net.ssl.trustStore=\(store) -Djavax.net.ssl.trustStorePassword=changeit"
+        ]
+      }
+    }
+  }
+
+  private static let redirectURI = "https://www.example.com/apple"
+
+  @Test(arguments: Language.present)
+  func aPersonSignsInByWayOfTheExample(language: Language) async throws {
+    try await language.build()
+    try await AccountsStage.run { stage in
+      stage.apple.register(redirectURIs: [Self.redirectURI], for: AccountsStage.web)
+      try await stage.accounts { running in
+        let door = try language == .swift ? Door(to: "https://localhost:\(running.address.port)", stage) : nil
+        defer { door?.close() }
+        var environment = try await environment(stage, running, language)
+        if let door { environment["SIWA_ACCOUNTS"] = door.address }
+        let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
+        #expect(form.end == .exit(0), "\(form.errors)")
+        let accounts = try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="new"}"#)
+        #expect(accounts == 1)
+        #expect(form.last.utf8.count == 43, "\(form.last)")
+
+        // Whoever brings an answer of Apple's to another browser's sign-in is refused.
+        let foreign = try await run(language, environment) { address in
+          let form = try await stage.authorize(address, as: "eve@example.com")
+          return form.replacing(#/state=[^&]*/#, with: "state=another")
+        }
+        #expect(foreign.last.utf8.count != 43)
+        #expect(foreign.errors.contains("another") == false)
+        #expect(try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="new"}"#) == 1)
+      }
+    }
+  }
+
+  private func environment(
+    _ stage: AccountsStage, _ running: RunningAccounts, _ language: Language
+  ) async throws -> [String: String] {
+    let own = [
+      "SIWA_ACCOUNTS": "https://localhost:\(running.address.port)", "SIWA_TOKEN": stage.tokens.shop,
+      "CLIENT_ID": AccountsStage.web, "REDIRECT_URI": Self.redirectURI,
+      "APPLE_AUTHORIZE": stage.authorizationURL,
+    ]
+    return own.merging(
+      try await language.trusting(stage.files.path + "/certificate.pem", in: stage.files)
+    ) { first, _ in first }
+  }
+
+  /// What speaks plain HTTP on the same machine, and TLS to the program: as a sidecar does.
+  @Loop
+  private final class Door {
+    let address: String
+    private let serving: Task<Void, Never>
+
+    init(to origin: String, _ stage: AccountsStage) throws {
+      let server = try HTTPServer(
+        HTTPServerConfiguration(
+          address: .loopback(port: 0), tls: nil,
+          limits: HTTPServerLimits(
+            head: 16_384, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
+          deadlines: HTTPServerDeadlines(
+            handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60),
+            request: .seconds(60)),
+          sharesPort: false)
+      ) { request in
+        guard case .complete = await request.readBody(upTo: 65_536) else { return HTTPResponse(status: 400) }
+        let body = request.withBody { body in unsafe body.withUnsafeBytes { unsafe [UInt8]($0) } }
+        let headers = ["Authorization", "Content-Type", "Idempotency-Key"].compactMap { name in
+          request.header(name).map { (name: name, value: $0) }
+        }
+        do {
+          return try await stage.forward(body, to: origin + request.path, headers)
+        } catch {
+          return .text("\(error)\n", status: 502)
+        }
+      }
+      address = "http://\(server.address)"
+      serving = Task(executorPreference: Loop.executor) {
+        await withTaskCancellationHandler {
+          await server.run()
+        } onCancel: {
+          Task { @Loop in await server.drain(within: .seconds(1)) }
+        }
+      }
+    }
+
+    func close() { serving.cancel() }
+  }
+
+  /// Runs an example: `browse` makes of the address that it prints the form that Apple's page posts.
+  private func run(
+    _ language: Language, _ environment: [String: String], _ browse: @Loop (String) async throws -> String
+  ) async throws -> (end: RunningProgram.End, last: Substring, errors: String) {
+    try await RunningProgram.run(path: language.running[0], Array(language.running.dropFirst()), environment) {
+      program in
+      let form = try await browse(try await program.outputLine(with: "client_id="))
+      try program.write(form + "\n")
+      program.endInput()
+      let end = try await program.untilEnd()
+      return (end, program.output.split(separator: "\n").last ?? "", program.errors)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+// Signs somebody in with Apple by way of siwa-accounts, with nothing but Node's own library (18 or later).
+//
+// `begin` belongs where your pages link to "Sign in with Apple", `finish` where Apple's page posts its form to.
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { createInterface } from 'node:readline'
+
+const { SIWA_ACCOUNTS, SIWA_TOKEN, CLIENT_ID, REDIRECT_URI } = process.env
+const apple = process.env.APPLE_AUTHORIZE ?? 'https://appleid.apple.com/auth/authorize'
+
+/** Where to send the browser, and what to keep in its session: in a cookie SameSite=None; Secure. */
+function begin() {
+  const secret = () => randomBytes(32).toString('base64url')
+  const session = { state: secret(), nonce: secret(), key: secret() }
+  const query = new URLSearchParams({
+    client_id: CLIENT_ID, redirect_uri: REDIRECT_URI, response_type: 'code id_token', response_mode: 'form_post',
+    scope: 'name email', state: session.state, nonce: session.nonce,
+  })
+  return { address: `${apple}?${query.toString().replaceAll('+', '%20')}`, session }
+}
+
+/** Who has signed in, by the form that Apple's page has posted; null where they have to begin again. */
+async function finish(session, body) {
+  const form = new URLSearchParams(body)
+  const [shown, kept] = [form.get('state') ?? '', session.state].map((text) => Buffer.from(text))
+  if (shown.length !== kept.length || !timingSafeEqual(shown, kept)) {
+    throw new Error('not a sign-in that this browser has begun')
+  }
+  if (form.has('error')) return null // the person has cancelled
+  // form.get('user') has the name, once and never again: store it now, under the session's key.
+  return signIn(session.key, {
+    identityToken: form.get('id_token'), authorizationCode: form.get('code'), nonce: session.nonce,
+    clientId: CLIENT_ID, redirectUri: REDIRECT_URI,
+  })
+}
+
+/** `key` is the sign-in's own, and the same whenever this one is repeated. */
+async function signIn(key, request) {
+  for (let attempt = 0; ; attempt++) {
+    const answer = await fetch(`${SIWA_ACCOUNTS}/v1/sign-ins`, {
+      method: 'POST', body: JSON.stringify(request), signal: AbortSignal.timeout(70_000),
+      headers: { Authorization: `Bearer ${SIWA_TOKEN}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
+    })
+    if (answer.ok) return answer.json()
+    const problem = await answer.json() // RFC 9457: type, title, status, detail
+    if (answer.status === 503 && attempt < 4) {
+      const seconds = Number(answer.headers.get('Retry-After') ?? 5)
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+    } else if (problem.type === 'urn:siwa:problem:begin-again') {
+      return null // send the person to Apple once more
+    } else {
+      throw new Error(problem.detail)
+    }
+  }
+}
+
+const { address, session } = begin()
+console.log(address)
+for await (const line of createInterface({ input: process.stdin })) {
+  const person = await finish(session, line)
+  console.log(person ? person.account.id : 'begin again')
+  break
+}
