@@ -226,6 +226,8 @@ if Context.environment["SIWA_BENCHMARKS"] != nil {
     benchmark("bare-server", ["EventLoop", "HTTPServer"]),
     benchmark("simulated-apple", ["AccountEvents", "AppleSimulator", "EventLoop", "HTTPClient"]),
     benchmark("verification", ["AccountEvents", "AppleID"]),
+    benchmark(
+      "people", ["AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer"]),
     benchmark("load", linking: ["ssl", "crypto"]),
     benchmark("bulk-produce", linking: ["rdkafka"]),
     benchmark("closed-loop-produce", ["EventLoop", "Kafka"]),

@@ -1,10 +1,12 @@
 // Posts notifications over TLS connections that are kept alive, and says how long the answers took.
 //
-//   load PORT BODIES CONNECTIONS SECONDS RATE
+//   load PORT BODIES CONNECTIONS SECONDS RATE [HEAD]
 //
-// BODIES is a file with one body a line; they are sent in turn. RATE is requests a second over all connections, each
-// timed from the moment at which it was due, so that a slow answer is not hidden by those that it holds up. A RATE of 0
-// is the closed loop: each connection sends as soon as it has its answer. Prints one JSON object; times in microseconds.
+// BODIES is a file with one body a line; they are sent in turn, or with 0 SECONDS each once. RATE is requests a second over
+// all connections, each timed from the moment at which it was due, so that a slow answer is not hidden by those that it
+// holds up. A RATE of 0 is the closed loop: each connection sends as soon as it has its answer. HEAD is a file with the
+// request line and fields beside Host and Content-Length, each with its CRLF, in place of those of a notification. Prints one
+// JSON object; times in microseconds.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -52,7 +54,19 @@ static int64_t now(void) {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-static void read_requests(const char *path) {
+static const char *notification_head =
+  "POST /apple/notifications HTTP/1.1\r\nContent-Type: application/json\r\nUser-Agent: load\r\n";
+
+static const char *read_head(const char *path) {
+  FILE *file = fopen(path, "r");
+  char *head = NULL;
+  size_t capacity = 0;
+  if (!file || getdelim(&head, &capacity, 0, file) <= 0) fail("the head cannot be read");
+  fclose(file);
+  return head;
+}
+
+static void read_requests(const char *path, const char *head) {
   FILE *file = fopen(path, "r");
   if (!file) fail("the bodies cannot be read");
   char *line = NULL;
@@ -62,9 +76,7 @@ static void read_requests(const char *path) {
     if (line[length - 1] == '\n') line[--length] = 0;
     if (request_count == room) requests = realloc(requests, (room = room * 2 + 1024) * sizeof *requests);
     struct request *request = &requests[request_count++];
-    request->length = asprintf(&request->bytes,
-      "POST /apple/notifications HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-      "User-Agent: load\r\nContent-Length: %zd\r\n\r\n%s", length, line);
+    request->length = asprintf(&request->bytes, "%sHost: localhost\r\nContent-Length: %zd\r\n\r\n%s", head, length, line);
   }
   fclose(file);
   free(line);
@@ -146,10 +158,12 @@ static void report(double seconds) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 6) fail("usage: load PORT BODIES CONNECTIONS SECONDS RATE");
+  if (argc != 6 && argc != 7) fail("usage: load PORT BODIES CONNECTIONS SECONDS RATE [HEAD]");
   int port = atoi(argv[1]), connections = atoi(argv[3]);
   double seconds = atof(argv[4]), rate = atof(argv[5]);
-  read_requests(argv[2]);
+  read_requests(argv[2], argc == 7 ? read_head(argv[6]) : notification_head);
+  bool once = seconds == 0;
+  if (once && request_count < (size_t)connections) fail("there are fewer bodies than connections");
   prctl(PR_SET_TIMERSLACK, 1);
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
   int events = epoll_create1(EPOLL_CLOEXEC);
@@ -169,10 +183,12 @@ int main(int argc, char **argv) {
 
   latency_count = 0;
   memset(answers, 0, sizeof answers);
-  int64_t start = now(), end = start + (int64_t)(seconds * 1e9), time = start;
+  int64_t start = now(), end = once ? INT64_MAX : start + (int64_t)(seconds * 1e9), time = start;
   int64_t interval = rate > 0 ? (int64_t)(1e9 / rate) : 0, due = start;
-  while (time < end || idle_count < connections) {
-    while (idle_count > 0 && time < end && due <= time) {
+  for (;;) {
+    bool goes_on = time < end && !(once && requests_sent == request_count);
+    if (!goes_on && idle_count == connections) break;
+    while (idle_count > 0 && time < end && !(once && requests_sent == request_count) && due <= time) {
       send_next(idle[--idle_count], interval ? due : now());
       due += interval;
     }

@@ -3,12 +3,18 @@ import Glibc
 import HTTPServer
 
 /// Answers as Apple does, but each time after a pause: a revocation with 200, and whoever validates a token is told that
-/// it is no good. Arguments: the pause in milliseconds. Prints the address, and serves it until it is killed.
+/// it is no good, or with `good` behind the pause that it is. Arguments: the pause in milliseconds. Prints the address, and
+/// serves it until it is killed.
 @main struct SlowApple {
   static func main() {
     exit(
       Loop.run {
-        let pause = Duration.milliseconds(Int(CommandLine.arguments.last ?? "") ?? 50)
+        let arguments = CommandLine.arguments.dropFirst()
+        let pause = Duration.milliseconds(arguments.first.flatMap { Int($0) } ?? 50)
+        let answer =
+          arguments.contains("good")
+          ? (status: 200, body: #"{"access_token":"access","token_type":"Bearer","expires_in":3600}"#)
+          : (status: 400, body: #"{"error":"invalid_grant"}"#)
         do {
           let server = try HTTPServer(
             HTTPServerConfiguration(
@@ -24,7 +30,7 @@ import HTTPServer
             // What it is there for: an answer that takes its time.
             do { try await Loop.sleep(for: pause) } catch { return HTTPResponse(status: 503) }
             if request.path == "/auth/revoke" { return HTTPResponse(status: 200) }
-            return HTTPResponse(status: 400, body: .bytes(Array(#"{"error":"invalid_grant"}"#.utf8)))
+            return HTTPResponse(status: answer.status, body: .bytes(Array(answer.body.utf8)))
           }
           print(server.address)
           fflush(nil)
