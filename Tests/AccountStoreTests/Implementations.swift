@@ -31,6 +31,8 @@ struct Implementation: Sendable, CustomTestStringConvertible {
         case .withoutSecond: "DELETE FROM hash_key WHERE number = 2"
         }
       try rig.execute(statement)
+    } run: { statement, _ in
+      try rig.execute(statement)
     } rotate: { page in
       let rotation = try SQLiteHashRotation(try SQLiteStoreFile(rig.path, rig.key), page: page)
       return SteppedRotation {
@@ -57,6 +59,8 @@ struct Implementation: Sendable, CustomTestStringConvertible {
         case .withoutSecond: "DELETE FROM siwa.hash_key WHERE number = 2"
         }
       try await rig.run(statement)
+    } run: { _, statement in
+      try await rig.run("\(statement)")
     } rotate: { page in
       let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 1, statementTimeout: .seconds(60))
       let keys = try await database.read { connection in try await connection.openKeys(with: rig.key) }
@@ -94,6 +98,9 @@ final class PreparedStore {
 
   let changeHashKeys: @Loop (HashKeyChange) async throws -> Void
 
+  /// Changes what is in the database: by the first statement in SQLite, and by the second in PostgreSQL.
+  let run: @Loop (_ sqlite: StaticString, _ postgresql: StaticString) async throws -> Void
+
   /// Prepares to replace the hashing key, with so many accounts or rows in a step.
   let rotate: @Loop (Int64) async throws -> SteppedRotation
 
@@ -101,10 +108,11 @@ final class PreparedStore {
     _ administration: any AccountStoreAdministration, open: @escaping @Loop () async throws -> any AccountStore,
     breakKeys: @escaping @Loop () async throws -> Void,
     changeHashKeys: @escaping @Loop (HashKeyChange) async throws -> Void,
+    run: @escaping @Loop (_ sqlite: StaticString, _ postgresql: StaticString) async throws -> Void,
     rotate: @escaping @Loop (Int64) async throws -> SteppedRotation
   ) {
     (self.administration, self.open, self.breakKeys, self.rotate) = (administration, open, breakKeys, rotate)
-    self.changeHashKeys = changeHashKeys
+    (self.changeHashKeys, self.run) = (changeHashKeys, run)
   }
 
   /// Runs `body` with a store of its own.

@@ -25,13 +25,14 @@ import Testing
         "d25d34c32ad4a825fe80388bc3df202291b23f88e88d429e9fbd37b48d344ad1",
         "fb0b4450af30214dfe86faab782d3ffa635f98978b92c9b960e9c5bd025c5065",
         "a64a4426961d0ad677f8fdda008368c66732cc32f5cf2b11e3e7e6a226cbe6ca",
+        "638e353ea596441ad7d44747e814b8ae7a48b24a5c5843a388ff806a750b3454",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 8))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 9))
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 8, to: 8))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 9, to: 9))
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
     #expect(try rig.modes()["store.sqlite"] == 0o600)
   }
@@ -46,7 +47,7 @@ import Testing
     #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
     #expect(try rig.number("PRAGMA user_version") == Int64(version))
     try rig.execute("DELETE FROM announcement")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 8))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 9))
 
     let store = try await rig.open()
     #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
@@ -196,13 +197,13 @@ import Testing
     // An empty file is not one either.
     _ = rig.files.write("store.sqlite", "")
     await expectRefusal(.notMigrated, "run `siwa store migrate`")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 8))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 0, to: 9))
   }
 
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try rig.execute("PRAGMA user_version = 99")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 8 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 9 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try rig.number("PRAGMA user_version") == 99)

@@ -14,11 +14,13 @@ package final class WatchedStore: AccountStore {
     case begin, end, forget, unfinishedExchanges, knowledge
     case requestDeletion, lastDeletion, deletion, outbox, takeOutbox, removeFromOutbox, leaveOutbox
     case lease, take, giveUp, claimTokens, recordValidations, validationCensus
+    case addPlan, transferPlans, updatePlan, removePlan, addUsers, addAccounts, noteImport, transferUsers
+    case recordTransfers, transferCensus
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
 
-  private nonisolated let store: any AccountStore
+  nonisolated let store: any AccountStore
   /// Called before a call is made.
   package var before: Watch = { _ in }
   /// Called after the call has succeeded; the caller does not learn that it has where this throws.
@@ -40,7 +42,7 @@ package final class WatchedStore: AccountStore {
 
   package init(_ store: any AccountStore) { self.store = store }
 
-  private func watch<Value>(
+  func watch<Value>(
     _ call: Call, _ body: @Loop () async throws(AccountStoreError) -> Value
   ) async throws(AccountStoreError) -> Value {
     counts[call, default: 0] += 1

@@ -30,9 +30,9 @@ import Testing
     let early = try await siwa("integrity")
     #expect(early.end == .exit(1) && early.errors.contains("`siwa store migrate` makes it"), "\(early)")
     let made = try await siwa("migrate")
-    #expect(made.end == .exit(0) && made.output == "\(files.path)/store.sqlite was made, with version 8\n", "\(made)")
+    #expect(made.end == .exit(0) && made.output == "\(files.path)/store.sqlite was made, with version 9\n", "\(made)")
     let known = try await siwa("migrate")
-    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 8 already\n")
+    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 9 already\n")
 
     let whole = try await siwa("integrity")
     #expect(whole.end == .exit(0) && whole.output.hasSuffix("\nWhole\n"), "\(whole)")

@@ -7,7 +7,7 @@ package import EventLoop
 /// A call that throws has changed nothing, unless the error is `.uncertain`; then the same call again finds out. Every
 /// write is durable when its call returns. Any number of programs may use one store.
 @Loop
-package protocol AccountStore: AnyObject, Sendable {
+package protocol AccountStore: TransferStore {
   // MARK: Events and their effects
 
   /// How each event stands for that consumer, in the order of `events`: whether there is something left to do.

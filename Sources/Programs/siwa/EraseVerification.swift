@@ -144,6 +144,11 @@ extension PersonTrace {
       let words = "\(holdings.waiting) events of our own, sealed, that wait to be published"
       traces.append(PersonTrace(place, words, .passing(until: nil)))
     }
+    if holdings.transfers > 0 {
+      let words = "a user of \(holdings.transfers) transfers between teams, sealed"
+      traces.append(
+        PersonTrace(place, words, .staying("until the account is erased, or 'siwa migrate remove' removes the plan")))
+    }
     if holdings.traces > 0 {
       traces.append(PersonTrace(place, "\(holdings.traces) rows by the keyed hash", .impersonal))
     }

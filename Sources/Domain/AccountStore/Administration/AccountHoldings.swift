@@ -12,6 +12,8 @@ package struct AccountHoldings: Sendable, Hashable {
   package var erasedAt: Timestamp?
   /// The number of events of our own that wait to be published, sealed.
   package var waiting = 0
+  /// The number of plans of transfers between teams that it is a user of, sealed.
+  package var transfers = 0
   /// The number of rows that bear the account's keyed hash and nothing else of it: ledger, fences, steps of erasures,
   /// ended authorizations. They keep an old event from having an effect.
   package var traces = 0
@@ -38,6 +40,7 @@ package struct AccountHoldings: Sendable, Hashable {
     hasMailState = hasMailState || other.hasMailState
     erasedAt = [erasedAt, other.erasedAt].compactMap(\.self).max()
     waiting += other.waiting
+    transfers += other.transfers
     traces += other.traces
     events.formUnion(other.events)
     left += other.left

@@ -63,7 +63,7 @@ package struct StoreMigration: Sendable, Equatable {
 package struct KeyRotation: Sendable, Equatable {
   /// Accounts whose data key was wrapped anew.
   package var accounts = 0
-  /// Accounts that a program without the new key has added meanwhile.
+  /// Accounts, waiting events and plans that a program without the new key has added meanwhile.
   package var left = 0
 
   /// Nothing done yet.
@@ -99,7 +99,7 @@ package struct StoreProgress: Sendable, Equatable {
     case copying
     /// The database checks itself; how far it is, it does not say.
     case checking
-    /// What is sealed is opened, account by account.
+    /// What is sealed is opened: accounts, then users of transfers, one by one.
     case opening
     /// Data keys are wrapped anew, account by account.
     case wrapping
@@ -134,6 +134,8 @@ package struct StoreReport: Sendable, Equatable {
   package var relays = 0
   /// Events that consumers have settled, each by each.
   package var settled = 0
+  /// Users of transfers between teams, of all plans.
+  package var transferUsers = 0
   /// Whether a rotation of the hashing key is under way.
   package var isMoving = false
   /// What is wrong, at most a hundred of them. They name accounts by their hashes.

@@ -37,6 +37,10 @@ struct ChangedAccount {
   // What is to be written, in this order.
   private(set) var isDeleted = false
   private(set) var isFenced = false
+  /// Whether it is erased, be it that there is no row.
+  private(set) var isErased = false
+  /// Of an erased one its id; nil where its hash alone is known.
+  private(set) var erasedID: AccountID?
   private(set) var made: SealedAccount?
   /// Of a row that is there.
   private(set) var signIn: Timestamp?
@@ -69,6 +73,7 @@ struct ChangedAccount {
     case .noteOwnRevocation(let client, let isProven):
       ownRevocations[client] = OwnRevocation(of: client, at: event.occurredAt, isProven: isProven)
     case .eraseAccount(let isFinal):
+      (isErased, erasedID) = (true, keys.id(of: event.account))
       leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
       try delete(upTo: facts.erasure?.end(signedInAt: facts.lastSignIn), keys) { () throws(AccountStoreError) in
         event.account
@@ -81,6 +86,9 @@ struct ChangedAccount {
   mutating func apply(
     _ correction: Correction, _ row: SealedAccount?, _ keys: StoreKeys
   ) throws(AccountStoreError) {
+    if correction.fence != nil || correction.erasesUpTo != nil {
+      (isErased, erasedID) = (true, keys.generation == 1 ? AccountID(bytes: hash.bytes) : nil)
+    }
     if let fence = correction.fence { leave(fence) }
     if correction.forgetsMail { relay = .removed }
     switch correction.erasesUpTo {

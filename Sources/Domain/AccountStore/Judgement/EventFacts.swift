@@ -43,6 +43,9 @@ struct AccountFacts {
   /// Its last sign-in, as its last erasure has noted it.
   var erasureSignedInAt: Timestamp?
 
+  /// Whether it was erased, and the person has not signed in since.
+  var isErased: Bool { erasure.map { erasure in !(signedInAt.map { $0 > erasure.at } ?? false) } ?? false }
+
   /// The last sign-in that is known, be it from before an erasure.
   var lastSignIn: Timestamp? {
     guard let signedInAt, let erasureSignedInAt else { return signedInAt ?? erasureSignedInAt }

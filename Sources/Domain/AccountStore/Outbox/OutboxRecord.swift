@@ -95,31 +95,14 @@ extension StoreKeys {
 }
 
 extension EventRecord {
-  /// Key, value, and the headers' names and values, each behind its length.
+  /// Key, value, and the headers' names and values, packed.
   fileprivate var outboxBytes: [UInt8] {
-    var bytes: [UInt8] = []
-    let parts = [key ?? [], value] + headers.flatMap { [Array($0.name.utf8), $0.value] }
-    for part in parts {
-      let count = UInt32(part.count)
-      for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }
-      bytes += part
-    }
-    return bytes
+    ([key ?? [], value] + headers.flatMap { [Array($0.name.utf8), $0.value] }).packed
   }
 
   /// Nil unless the bytes are those of a record of an account.
   fileprivate init?(outboxBytes bytes: [UInt8]) {
-    var parts: [[UInt8]] = []
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      guard rest.count >= 4 else { return nil }
-      let count = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
-      rest = rest.dropFirst(4)
-      guard rest.count >= count else { return nil }
-      parts.append(Array(rest.prefix(count)))
-      rest = rest.dropFirst(count)
-    }
-    guard parts.count >= 2, parts.count.isMultiple(of: 2) else { return nil }
+    guard let parts = [[UInt8]](packed: bytes), parts.count >= 2, parts.count.isMultiple(of: 2) else { return nil }
     var headers: [Header] = []
     for index in stride(from: 2, to: parts.count, by: 2) {
       guard let name = String(validating: parts[index], as: UTF8.self) else { return nil }

@@ -4,7 +4,7 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 2
@@ -244,5 +244,58 @@ enum PostgreSQLMigrations {
     CREATE INDEX token_by_validation
       ON siwa.token (coalesce(claimed_at, issued_at)) INCLUDE (client, claimed_at, issued_at)
       WHERE kind = 'refresh' AND invalid_at IS NULL;
+    """
+
+  /// Transfers of users between teams. What names a person is sealed, a plan's users under its data key. What names an
+  /// account here is its hash under the first key, as is the code of a transfer identifier. Of conflicts several may have
+  /// one account. What came of a transfer outlasts its plan. Whoever erases locks the plans, and whoever adds users or
+  /// writes answers locks their plan against that.
+  private static let seventh: StaticString = """
+    CREATE TABLE siwa.transfer_plan (
+      number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      name text NOT NULL UNIQUE,
+      side text NOT NULL CHECK (side IN ('sending', 'receiving')),
+      team text NOT NULL,
+      other_team text NOT NULL CHECK (other_team <> team),
+      client text NOT NULL,
+      created_at bigint NOT NULL,
+      accepted_at bigint,
+      tried_at bigint,
+      last_user bigint NOT NULL,
+      master_key_id text NOT NULL,
+      data_key bytea NOT NULL
+    );
+
+    CREATE TABLE siwa.transfer_user (
+      plan bigint NOT NULL REFERENCES siwa.transfer_plan ON DELETE CASCADE,
+      number bigint NOT NULL CHECK (number > 0),
+      state text NOT NULL CHECK (state IN ('waiting', 'done', 'refused', 'conflict')),
+      reason text CHECK ((reason IS NULL) = (state IN ('waiting', 'done'))),
+      account bytea CHECK (octet_length(account) = 32),
+      identifier bytea CHECK (octet_length(identifier) = 32),
+      has_signed_in boolean NOT NULL,
+      person bytea NOT NULL,
+      PRIMARY KEY (plan, number)
+    );
+
+    CREATE UNIQUE INDEX transfer_user_account
+      ON siwa.transfer_user (account, plan, (CASE WHEN state = 'conflict' THEN number ELSE 0 END))
+      WHERE account IS NOT NULL;
+    CREATE UNIQUE INDEX transfer_user_identifier ON siwa.transfer_user (identifier, plan) WHERE identifier IS NOT NULL;
+    CREATE INDEX transfer_user_state ON siwa.transfer_user (plan, state, number) INCLUDE (reason, has_signed_in);
+
+    CREATE TABLE siwa.transfer_import (
+      plan bigint NOT NULL REFERENCES siwa.transfer_plan ON DELETE CASCADE,
+      digest bytea NOT NULL CHECK (octet_length(digest) = 32),
+      at bigint NOT NULL,
+      PRIMARY KEY (plan, digest)
+    );
+
+    CREATE TABLE siwa.transferred_account (
+      account bytea PRIMARY KEY CHECK (octet_length(account) = 32),
+      from_team text NOT NULL,
+      former bytea UNIQUE CHECK (octet_length(former) = 32),
+      at bigint NOT NULL
+    );
     """
 }

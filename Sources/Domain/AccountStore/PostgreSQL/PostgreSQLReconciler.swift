@@ -80,6 +80,11 @@ struct PostgreSQLReconciler {
       }
       var writing = Batch()
       try PostgreSQLWrites.write(changed, keys, in: &writing)
+      let unnamed = Set(changed.filter { $0.isErased && $0.erasedID == nil }.map(\.hash))
+      if !unnamed.isEmpty {
+        let found = try await connection.transferredAccounts(under: unnamed, keys)
+        PostgreSQLTransfers.remove(found, in: &writing)
+      }
       _ = try await connection.run(writing)
       return Reconciliation(wrong, unknownKeys: current.unknownKeys)
     }

@@ -63,10 +63,15 @@ extension Connection {
     var holdings = AccountHoldings()
     let counted = try await first(
       """
-      SELECT (SELECT count(*) FROM siwa.outbox WHERE account = $1), (SELECT count(*) FROM siwa.deletion WHERE account = $1)
+      SELECT (SELECT count(*) FROM siwa.outbox WHERE account = $1),
+        (SELECT count(*) FROM siwa.deletion WHERE account = $1)
+          + (SELECT count(*) FROM siwa.transferred_account WHERE account = $1 OR former = $1),
+        (SELECT count(*) FROM siwa.transfer_user WHERE account = $1)
       """, id.bytes
-    ) { row throws(PostgreSQLError) in (waiting: try row.count(0) ?? 0, traces: try row.count(1) ?? 0) }
-    (holdings.waiting, holdings.traces) = counted ?? (0, 0)
+    ) { row throws(PostgreSQLError) in
+      (waiting: try row.count(0) ?? 0, traces: try row.count(1) ?? 0, transfers: try row.count(2) ?? 0)
+    }
+    (holdings.waiting, holdings.traces, holdings.transfers) = counted ?? (0, 0, 0)
     let events = try await query(
       "SELECT event_id FROM siwa.deletion WHERE account = $1", id.bytes, limit: PostgreSQLStoreDatabase.limit
     ) { row throws(PostgreSQLError) in EventID(try row.value(0)) }

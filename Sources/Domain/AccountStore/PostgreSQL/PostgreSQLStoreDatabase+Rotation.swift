@@ -55,6 +55,7 @@ extension PostgreSQLStoreDatabase {
       progress(StoreProgress(.wrapping, done: rotation.accounts, total: max(total, rotation.accounts)))
     }
     try await rotateOutbox(to: master)
+    try await rotateTransferPlans(to: master)
     rotation.left = try await read { connection in try await connection.count(withoutKey: master) }
     return rotation
   }
@@ -74,15 +75,27 @@ extension PostgreSQLStoreDatabase {
       }
     }
   }
+
+  /// There are few plans; their users' rows stay as they are.
+  private func rotateTransferPlans(to master: MasterKey) async throws(AccountStoreError) {
+    try await write { connection in
+      for row in try await connection.transferPlans() where row.masterKeyID != master.id {
+        try await connection.execute(
+          "UPDATE siwa.transfer_plan SET data_key = $1, master_key_id = $2 WHERE number = $3",
+          try master.rewrap(row.dataKey, at: .transferPlan(row.plan), ofKey: row.masterKeyID), master.id, row.number)
+      }
+    }
+  }
 }
 
 extension Connection {
-  /// How many accounts and waiting events another master key has wrapped.
+  /// How many accounts, waiting events and plans another master key has wrapped.
   fileprivate func count(withoutKey master: MasterKey) async throws -> Int {
     let count: Int64? = try await first(
       """
       SELECT (SELECT count(*) FROM siwa.account WHERE master_key_id <> $1)
         + (SELECT count(*) FROM siwa.outbox WHERE master_key_id <> $1)
+        + (SELECT count(*) FROM siwa.transfer_plan WHERE master_key_id <> $1)
       """, master.id
     ) { row throws(PostgreSQLError) in try row.value(0) }
     return Int(clamping: count ?? 0)

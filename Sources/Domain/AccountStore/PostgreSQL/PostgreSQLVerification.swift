@@ -23,6 +23,7 @@ final class PostgreSQLVerification {
       limit: PostgreSQLStoreDatabase.limit
     ) { row throws(PostgreSQLError) in try SealedOutboxRecord(reading: row) }
     report.note(waiting, with: keys.master)
+    try await openTransfers(progress)
     report.isMoving = keys.state.isMoving
     let left = report.isMoving ? 0 : try await connection.count(before: keys.generation)
     if left > 0 { report.note("\(left) rows bear a hash under a former key") }
@@ -47,6 +48,21 @@ final class PostgreSQLVerification {
       try await open(rows)
       report.accounts += rows.count
       last = end.hash.bytes
+    }
+  }
+
+  private func openTransfers(_ progress: (StoreProgress) -> Void) async throws {
+    let total = try await count("SELECT count(*) FROM siwa.transfer_user")
+    for row in try await connection.transferPlans() {
+      guard let plan = try report.open(row, keys) else { continue }
+      var last: Int64 = 0
+      while true {
+        let rows = try await connection.transferUsers(of: row.number, in: nil, after: last, limit: Int(Self.page))
+        guard let end = rows.last else { break }
+        report.note(rows, of: plan)
+        progress(StoreProgress(.opening, done: report.transferUsers, total: max(total, report.transferUsers)))
+        last = end.number
+      }
     }
   }
 

@@ -22,6 +22,7 @@ enum PostgreSQLWrites {
     try writeTokens(of: &accounts, keys, in: &batch)
     writeEnds(of: accounts, in: &batch)
     try writeRelays(of: &accounts, keys, in: &batch)
+    PostgreSQLTransfers.remove(accounts.compactMap(\.erasedID), in: &batch)
   }
 
   private static func writeRows(of accounts: [ChangedAccount], in batch: inout Batch) {

@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh, eighth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 3
@@ -287,5 +287,57 @@ enum SQLiteMigrations {
     CREATE INDEX token_by_validation
       ON token (coalesce(claimed_at, issued_at), client, claimed_at, issued_at, kind, invalid_at)
       WHERE kind = 'refresh' AND invalid_at IS NULL;
+    """
+
+  /// Transfers of users between teams. What names a person is sealed, a plan's users under its data key. What names an
+  /// account here is its hash under the first key, as is the code of a transfer identifier. Of conflicts several may have
+  /// one account. What came of a transfer outlasts its plan.
+  private static let ninth: StaticString = """
+    PRAGMA user_version = 9;
+
+    CREATE TABLE transfer_plan (
+      number INTEGER PRIMARY KEY AUTOINCREMENT,
+      name TEXT NOT NULL UNIQUE,
+      side TEXT NOT NULL CHECK (side IN ('sending', 'receiving')),
+      team TEXT NOT NULL,
+      other_team TEXT NOT NULL CHECK (other_team <> team),
+      client TEXT NOT NULL,
+      created_at INTEGER NOT NULL,
+      accepted_at INTEGER,
+      tried_at INTEGER,
+      last_user INTEGER NOT NULL,
+      master_key_id TEXT NOT NULL,
+      data_key BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE transfer_user (
+      plan INTEGER NOT NULL REFERENCES transfer_plan ON DELETE CASCADE,
+      number INTEGER NOT NULL CHECK (number > 0),
+      state TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'refused', 'conflict')),
+      reason TEXT CHECK ((reason IS NULL) = (state IN ('waiting', 'done'))),
+      account BLOB CHECK (length(account) = 32),
+      identifier BLOB CHECK (length(identifier) = 32),
+      has_signed_in INTEGER NOT NULL CHECK (has_signed_in IN (0, 1)),
+      person BLOB NOT NULL,
+      PRIMARY KEY (plan, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE UNIQUE INDEX transfer_user_account
+      ON transfer_user (account, plan, iif(state = 'conflict', number, 0)) WHERE account IS NOT NULL;
+    CREATE UNIQUE INDEX transfer_user_identifier ON transfer_user (identifier, plan) WHERE identifier IS NOT NULL;
+    CREATE INDEX transfer_user_state ON transfer_user (plan, state, number, reason, has_signed_in);
+
+    CREATE TABLE transfer_import (
+      plan INTEGER NOT NULL REFERENCES transfer_plan ON DELETE CASCADE,
+      digest BLOB NOT NULL CHECK (length(digest) = 32),
+      at INTEGER NOT NULL,
+      PRIMARY KEY (plan, digest)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE transferred_account (
+      account BLOB NOT NULL PRIMARY KEY CHECK (length(account) = 32),
+      from_team TEXT NOT NULL,
+      former BLOB UNIQUE CHECK (length(former) = 32),
+      at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
     """
 }

@@ -63,9 +63,15 @@ extension SQLiteStoreFile {
     try readRows { () throws(SQLiteError) in
       var holdings = AccountHoldings()
       try database.prepare(
-        "SELECT (SELECT count(*) FROM outbox WHERE account = ?1), (SELECT count(*) FROM deletion WHERE account = ?1)"
+        """
+        SELECT (SELECT count(*) FROM outbox WHERE account = ?1),
+          (SELECT count(*) FROM deletion WHERE account = ?1)
+            + (SELECT count(*) FROM transferred_account WHERE account = ?1 OR former = ?1),
+          (SELECT count(*) FROM transfer_user WHERE account = ?1)
+        """
       ).forEach(id.bytes) { row throws(SQLiteError) in
         (holdings.waiting, holdings.traces) = (try row.count(0) ?? 0, try row.count(1) ?? 0)
+        holdings.transfers = try row.count(2) ?? 0
       }
       try database.prepare("SELECT event_id FROM deletion WHERE account = ?").forEach(id.bytes) {
         row throws(SQLiteError) in if let event = EventID(try row.value(0)) { holdings.events.insert(event) }

@@ -20,6 +20,7 @@ extension SQLiteStoreFile {
           """
           SELECT (SELECT count(*) FROM account WHERE master_key_id <> ?1)
             + (SELECT count(*) FROM outbox WHERE master_key_id <> ?1)
+            + (SELECT count(*) FROM transfer_plan WHERE master_key_id <> ?1)
           """),
         try database.prepare(
           """
@@ -53,6 +54,7 @@ extension SQLiteStoreFile {
       progress(StoreProgress(.wrapping, done: rotation.accounts, total: max(total, rotation.accounts)))
     }
     try rotateOutbox()
+    try rotateTransferPlans()
     rotation.left = try count(former)
     return rotation
   }
@@ -71,6 +73,24 @@ extension SQLiteStoreFile {
         let anew = try keys.master.rewrap(row.record, at: .outbox(row.id), ofKey: row.masterKeyID)
         try AccountStoreError.translating { () throws(SQLiteError) in
           try update.run(anew, keys.master.id, row.id.text)
+        }
+      }
+    }
+  }
+
+  /// There are few plans; their users' rows stay as they are.
+  private func rotateTransferPlans() throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in
+      let (plans, update) = try AccountStoreError.translating { () throws(SQLiteError) in
+        (
+          try transfers.plans(),
+          try database.prepare("UPDATE transfer_plan SET data_key = ?, master_key_id = ? WHERE number = ?")
+        )
+      }
+      for row in plans where row.masterKeyID != keys.master.id {
+        let anew = try keys.master.rewrap(row.dataKey, at: .transferPlan(row.plan), ofKey: row.masterKeyID)
+        try AccountStoreError.translating { () throws(SQLiteError) in
+          try update.run(anew, keys.master.id, row.number)
         }
       }
     }

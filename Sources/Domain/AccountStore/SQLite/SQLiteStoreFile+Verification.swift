@@ -26,6 +26,7 @@ extension SQLiteStoreFile {
       try openAccounts(&report, progress)
       let waiting = try AccountStoreError.translating { () throws(SQLiteError) in try outbox.first(.max, after: nil) }
       report.note(waiting, with: keys.master)
+      try openTransfers(&report, progress)
       let left = keys.state.isMoving ? 0 : try SQLiteHashRotation(self).countOfRemainingNow()
       if left > 0 { report.note("\(left) rows bear a hash under a former key") }
       report.isMoving = keys.state.isMoving
@@ -59,6 +60,27 @@ extension SQLiteStoreFile {
       }
       report.accounts += rows.count
       last = end.hash.bytes
+    }
+  }
+
+  private func openTransfers(
+    _ report: inout StoreReport, _ progress: (StoreProgress) -> Void
+  ) throws(AccountStoreError) {
+    let (plans, total) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (try transfers.plans(), try count(database.prepare("SELECT count(*) FROM transfer_user")))
+    }
+    for row in plans {
+      guard let plan = try report.open(row, keys) else { continue }
+      var last: Int64 = 0
+      while true {
+        let rows = try AccountStoreError.translating { () throws(SQLiteError) in
+          try transfers.users(of: row.number, in: nil, after: last, limit: 1000)
+        }
+        guard let end = rows.last else { break }
+        report.note(rows, of: plan)
+        progress(StoreProgress(.opening, done: report.transferUsers, total: max(total, report.transferUsers)))
+        last = end.number
+      }
     }
   }
 

@@ -17,6 +17,7 @@ final class SQLiteStoreFile {
   let deletions: SQLiteDeletions
   let outbox: SQLiteOutbox
   let validation: SQLiteValidation
+  let transfers: SQLiteTransfers
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
@@ -31,7 +32,9 @@ final class SQLiteStoreFile {
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
-    validation = try AccountStoreError.translating { () throws(SQLiteError) in try SQLiteValidation(database) }
+    (validation, transfers) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (try SQLiteValidation(database), try SQLiteTransfers(database))
+    }
     (accounts, ledger, erasures, signIns, deletions, outbox, mover) = try AccountStoreError.translating {
       () throws(SQLiteError) in
       (
@@ -99,6 +102,7 @@ final class SQLiteStoreFile {
         try accounts.write(account, tokens, relay, generation: keys.generation)
       }
     }
+    try removeTransfers(of: changed)
   }
 
   // MARK: Transactions

@@ -89,6 +89,9 @@ struct HashChain: Sendable {
   /// The same under the key before it, where there are several.
   func formerCode(for message: [UInt8]) -> [UInt8] { code(for: message, through: max(1, keys.count - 1)) }
 
+  /// The same under the first key: it outlasts every rotation.
+  func lastingCode(for message: [UInt8]) -> [UInt8] { code(for: message, through: 1) }
+
   /// The code under the newest key for one under the key before it.
   func moved(_ code: [UInt8]) -> [UInt8] { self.code(for: code, from: keys.count - 1, through: keys.count) }
 

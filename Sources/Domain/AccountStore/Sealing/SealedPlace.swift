@@ -29,6 +29,17 @@ struct SealedPlace {
 
   static func outbox(_ event: EventID) -> SealedPlace { SealedPlace("siwa outbox", Array(event.text.utf8)) }
 
+  static func transferPlan(_ plan: TransferPlan) -> SealedPlace {
+    SealedPlace(
+      "siwa transfer plan", Array(plan.name.utf8), Array(plan.side.rawValue.utf8), Array(plan.team.text.utf8),
+      Array(plan.otherTeam.text.utf8), Array(plan.client.text.utf8))
+  }
+
+  // Under the plan's data key.
+  static func transferUser(_ number: Int64) -> SealedPlace {
+    SealedPlace("siwa transfer user", Array("\(number)".utf8))
+  }
+
   // Under the account's data key.
   static func subject(of account: AccountHash) -> SealedPlace { SealedPlace("siwa subject", account.bytes) }
   static func address(of account: AccountHash) -> SealedPlace { SealedPlace("siwa address", account.bytes) }

@@ -117,7 +117,7 @@ struct StoreKeys: Sendable {
     try AES256GCM(unwrapped: master.unwrap(wrapped.bytes, from: .dataKey(of: account), ofKey: wrapped.masterKeyID))
   }
 
-  private static func newKey() throws(AccountStoreError) -> [UInt8] {
+  static func newKey() throws(AccountStoreError) -> [UInt8] {
     do throws(CryptographyError) {
       return try SecureRandom.bytes(AES256GCM.keySize)
     } catch {

@@ -111,6 +111,20 @@ package struct TransferCensus: Sendable, Hashable {
   /// Nobody.
   package init() {}
 
+  /// Adds those in a state.
+  mutating func add(
+    _ state: TransferUser.State, _ count: Int64, signedIn: Int64, _ reasons: [TransferRefusal: Int64]
+  ) {
+    let reasons = reasons.filter { $0.value > 0 }
+    switch state {
+    case .waiting: waiting += count
+    case .done: done += count
+    case .refused: refused.merge(reasons, uniquingKeysWith: +)
+    case .conflict: conflicts.merge(reasons, uniquingKeysWith: +)
+    }
+    self.signedIn += signedIn
+  }
+
   /// All users.
   package var users: Int64 {
     waiting + done + refused.values.reduce(0, +) + conflicts.values.reduce(0, +)

@@ -1,0 +1,239 @@
+import AccountEvents
+import Cryptography
+import PostgreSQL
+
+extension PostgreSQLAccountStore {
+  /// Adds a plan.
+  func add(_ plan: TransferPlan) async throws(AccountStoreError) -> TransferPlan? {
+    let row = try keyed.current.value.seal(plan)
+    return try await database.write { connection in
+      // Whoever erases and has found no plan to lock comes to its end first.
+      try await connection.execute("LOCK siwa.transfer_plan IN EXCLUSIVE MODE")
+      let added = try await connection.execute(
+        """
+        INSERT INTO siwa.transfer_plan (
+          name, side, team, other_team, client, created_at, accepted_at, tried_at, last_user, master_key_id, data_key)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10) ON CONFLICT DO NOTHING
+        """, plan.name, plan.side.rawValue, plan.team.text, plan.otherTeam.text, plan.client.text,
+        plan.createdAt.milliseconds, plan.acceptedAt?.milliseconds, plan.triedAt?.milliseconds, row.masterKeyID,
+        row.dataKey)
+      if added > 0 { return nil }
+      return try await connection.transferPlans().first { $0.plan.name == plan.name }?.plan
+    }
+  }
+
+  /// All plans.
+  func transferPlans() async throws(AccountStoreError) -> [TransferPlan] {
+    try await database.read { connection in try await connection.transferPlans().map(\.plan) }
+  }
+
+  /// Notes what has become known of a plan.
+  func update(_ plan: TransferPlan) async throws(AccountStoreError) -> Bool {
+    // Two may note different things.
+    try await database.write { connection in
+      try await connection.execute(
+        """
+        UPDATE siwa.transfer_plan SET accepted_at = coalesce($3, accepted_at), tried_at = coalesce($4, tried_at)
+        WHERE name = $1 AND created_at = $2
+        """, plan.name, plan.createdAt.milliseconds, plan.acceptedAt?.milliseconds, plan.triedAt?.milliseconds) > 0
+    }
+  }
+
+  /// Removes a plan, its data key and its users.
+  func removePlan(_ name: String) async throws(AccountStoreError) -> Bool {
+    try await database.write { connection in
+      try await connection.execute("DELETE FROM siwa.lease WHERE name = $1", TransferPlan.lease(of: name))
+      return try await connection.execute("DELETE FROM siwa.transfer_plan WHERE name = $1", name) > 0
+    }
+  }
+
+  /// Adds users that are new, and returns how many that are.
+  func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int {
+    let accounts = try users.map { user throws(AccountStoreError) in try user.account(of: plan) }
+    return try await keyed.write(to: accounts.compactMap(\.self)) { connection, keys in
+      var locking = Batch.locked
+      PostgreSQLTransfers.lock(plan, in: &locking)
+      let known = try await connection.lockedPlan(plan, locking, keys)
+      // The plan is locked: who is erased from now on is removed from it, and who was before has a fence.
+      var erased: Set<Int64> = []
+      if plan.side == .sending {
+        var asking = Batch.byKey
+        asking.append(
+          """
+          SELECT asked.position FROM unnest($1) WITH ORDINALITY AS asked (hash, position)
+            JOIN siwa.erasure_fence AS erasure ON erasure.hash = asked.hash
+            LEFT JOIN siwa.account ON account.hash = asked.hash
+          WHERE NOT coalesce(account.signed_in_at > erasure.at, false)
+          """, PostgreSQLArray(accounts.map { $0.map { keys.hash(of: $0).bytes } }))
+        try await connection.run(asking) { execution, row throws(PostgreSQLError) in
+          if execution == 1 { erased.insert(try row.value(0)) }
+        }
+      }
+      let people = users.indices.filter { !erased.contains(Int64($0 + 1)) }.map { TransferPerson(users[$0]) }
+      return try await connection.add(people, to: known)
+    }
+  }
+
+  /// Adds a page of the plan's team's accounts.
+  func addAccounts(
+    to plan: TransferPlan, after place: AccountID?, limit: Int
+  ) async throws(AccountStoreError) -> (new: Int, place: AccountID?) {
+    // Whether a rotation is under way decides.
+    try await keyed.refresh()
+    return try await keyed.write(to: []) { connection, keys in
+      // In the order of their hashes, which has to be one.
+      guard !keys.state.isMoving else { throw AccountStoreError.movingAccounts }
+      var locking = Batch.locked
+      PostgreSQLTransfers.lock(plan, in: &locking)
+      let known = try await connection.lockedPlan(plan, locking, keys)
+      let rows = try await connection.query(
+        """
+        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
+          account.hash, team, subject
+        FROM siwa.account LEFT JOIN siwa.erasure_fence AS erasure ON erasure.hash = account.hash
+        WHERE account.hash > $1 AND team = $2 ORDER BY account.hash LIMIT $3
+        """, place.map { keys.hash(of: $0).bytes } ?? [], plan.team.text, Int64(limit),
+        limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in
+        let key = AccountFacts.WrappedKey(bytes: try row.value(0), masterKeyID: try row.value(1))
+        return (
+          account: SealedAccount(hash: try row.hash(6), team: try row.value(7), subject: try row.value(8), key: key),
+          facts: try AccountFacts(reading: row, from: 0)
+        )
+      }
+      let page = try AccountPage(opening: rows, limit: limit, keys)
+      return (try await connection.add(page.people, to: known), page.end)
+    }
+  }
+
+  /// Notes that a file came in.
+  func noteImport(
+    _ digest: SHA256Digest, into plan: TransferPlan, at time: Timestamp
+  ) async throws(AccountStoreError) -> Bool {
+    try await database.write { connection in
+      try await connection.execute(
+        "INSERT INTO siwa.transfer_import (plan, digest, at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        try await connection.row(of: plan).number, digest.bytes, time.milliseconds) > 0
+    }
+  }
+
+  /// A page of users.
+  func transferUsers(
+    of plan: TransferPlan, in state: TransferUser.State?, after number: Int64, limit: Int
+  ) async throws(AccountStoreError) -> [TransferUser] {
+    let keys = keyed.current.value
+    return try await database.snapshot { connection in
+      let plan = try await connection.row(of: plan).open(with: keys)
+      return try plan.users(
+        try await connection.transferUsers(of: plan.row.number, in: state, after: number, limit: limit))
+    }
+  }
+
+  /// Writes what Apple said.
+  func record(
+    _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp
+  ) async throws(AccountStoreError) -> [TransferUser.State]? {
+    try results.expect(plan.side)
+    return try await keyed.write(to: []) { connection, keys in
+      let renewed = lease.renewed(at: time)
+      var reading = Batch.locked
+      let first = reading.count
+      reading.append(
+        "UPDATE siwa.lease SET until = $3 WHERE name = $1 AND holder = $2", renewed.name, renewed.holder, renewed.until)
+      PostgreSQLTransfers.lock(plan, in: &reading)
+      PostgreSQLTransfers.readFacts(of: results, in: plan, keys, in: &reading)
+      var known: SealedTransferPlan?
+      var facts = TransferFacts()
+      let counts = try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
+        switch execution - first {
+        case 1: known = try SealedTransferPlan(reading: row)
+        case 2:
+          let user = try TransferRow(reading: row)
+          facts.rows[user.number] = user
+        case 3: facts.identifiers[try row.value(1)] = try row.value(0)
+        case 4:
+          if let account = AccountID(bytes: try row.value(1)) { facts.accounts[account] = try row.value(0) }
+        default: break
+        }
+      }
+      // Nothing is written where the lease is somebody else's.
+      guard counts[first] == 1 else { return nil }
+      guard let known, known.plan.isSame(as: plan) else { throw AccountStoreError.noPlan(plan) }
+      let judged = try JudgedTransfers(results, facts, of: known.open(with: keys))
+      var writing = Batch()
+      PostgreSQLTransfers.write(Array(judged.changed.values), of: known.number, in: &writing)
+      if writing.count > 0 { _ = try await connection.run(writing) }
+      return judged.states
+    }
+  }
+
+  /// How far a plan is.
+  func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus {
+    try await database.snapshot { connection in
+      let number = try await connection.row(of: plan).number
+      var census = TransferCensus()
+      try await connection.forEach(
+        """
+        SELECT state, reason, count(*), count(*) FILTER (WHERE has_signed_in) FROM siwa.transfer_user
+        WHERE plan = $1 GROUP BY state, reason
+        """, number, limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in
+        let count: Int64 = try row.value(2)
+        let reason = try row.value(1, as: String?.self).flatMap(TransferRefusal.init)
+        census.add(try row.choice(0), count, signedIn: try row.value(3), reason.map { [$0: count] } ?? [:])
+      }
+      return census
+    }
+  }
+}
+
+extension Connection {
+  /// Runs a batch whose last execution reads a plan.
+  fileprivate func lockedPlan(
+    _ plan: TransferPlan, _ batch: Batch, _ keys: StoreKeys
+  ) async throws -> OpenTransferPlan {
+    var known: SealedTransferPlan?
+    try await run(locked: batch, keys) { execution, row throws(PostgreSQLError) in
+      if execution == batch.count - 1 { known = try SealedTransferPlan(reading: row) }
+    }
+    guard let known, known.plan.isSame(as: plan) else { throw AccountStoreError.noPlan(plan) }
+    return try known.open(with: keys)
+  }
+
+  /// Adds people to a plan that is locked, and returns how many of them are new.
+  fileprivate func add(_ people: [TransferPerson], to plan: OpenTransferPlan) async throws -> Int {
+    if people.isEmpty { return 0 }
+    let asked = people.map { person in
+      (
+        account: person.subject.map { plan.keys.id(of: Account(team: plan.plan.team, subject: $0)) },
+        identifier: person.transferSubject.map { plan.keys.fingerprint(of: $0) }
+      )
+    }
+    var asking = Batch.byKey
+    asking.append(
+      """
+      SELECT account, identifier FROM siwa.transfer_user WHERE plan = $1 AND account = ANY ($2)
+      UNION ALL SELECT account, identifier FROM siwa.transfer_user WHERE plan = $1 AND identifier = ANY ($3)
+      """, plan.row.number, PostgreSQLArray(asked.compactMap { $0.account?.bytes }),
+      PostgreSQLArray(asked.compactMap(\.identifier)))
+    var (accounts, identifiers): (Set<AccountID>, Set<[UInt8]>) = ([], [])
+    try await run(asking) { execution, row throws(PostgreSQLError) in
+      guard execution == 1 else { return }
+      if let account = try row.value(0, as: [UInt8]?.self).flatMap({ AccountID(bytes: $0) }) {
+        accounts.insert(account)
+      }
+      if let identifier = try row.value(1, as: [UInt8]?.self) { identifiers.insert(identifier) }
+    }
+    var rows: [TransferRow] = []
+    for (person, (account, identifier)) in zip(people, asked) {
+      if let account, !accounts.insert(account).inserted { continue }
+      if let identifier, !identifiers.insert(identifier).inserted { continue }
+      rows.append(try plan.row(of: person, plan.row.lastUser + Int64(rows.count) + 1))
+    }
+    if rows.isEmpty { return 0 }
+    var writing = Batch()
+    PostgreSQLTransfers.add(rows, to: plan.row, in: &writing)
+    _ = try await run(writing)
+    return rows.count
+  }
+}
