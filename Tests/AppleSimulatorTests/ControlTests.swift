@@ -33,9 +33,11 @@ import Testing
   @Test func saysHowOftenItWasAsked() async throws {
     try await Rehearsal.run { rehearsal in
       _ = try await rehearsal.get("/auth/keys")
-      for path in ["/auth/token", "/auth/token", "/auth/revoke"] { _ = try await rehearsal.post("", to: path) }
+      for path in ["/auth/token", "/auth/token", "/auth/revoke", "/auth/usermigrationinfo"] {
+        _ = try await rehearsal.post("", to: path)
+      }
       let answer = try jsonObject(try await rehearsal.post("{}", to: "/simulator/asked").body)
-      #expect(answer as? [String: Int] == ["keys": 1, "tokens": 2, "revocations": 1])
+      #expect(answer as? [String: Int] == ["keys": 1, "tokens": 2, "revocations": 1, "migrations": 1])
     }
   }
 

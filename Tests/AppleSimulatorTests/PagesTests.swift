@@ -243,7 +243,7 @@ import Testing
       let key = try apple.enroll(team: Self.team, clients: [Self.client])
       apple.register(redirectURIs: [Self.address], for: Self.client)
       func redeem(_ code: String?, at address: String?) async throws -> [String: Any] {
-        let secret = try clientSecret(key, at: time.withLock { $0 })
+        let secret = try key.secret(of: Self.team, for: Self.client, at: time.withLock { $0 })
         var form = [
           ("client_id", Self.client), ("client_secret", secret), ("grant_type", "authorization_code"),
           ("code", try #require(code)),
@@ -265,17 +265,6 @@ import Testing
         #expect(claims["nonce"] as? String == "n0nce")
       }
     }
-  }
-
-  private nonisolated func clientSecret(_ key: DeveloperKey, at now: Timestamp) throws -> String {
-    let issued = now.milliseconds / 1000
-    let header = Base64URL.encode(Array(#"{"alg":"ES256","kid":"\#(key.id)"}"#.utf8))
-    let claims = Base64URL.encode(
-      Array(
-        (#"{"iss":"\#(Self.team)","iat":\#(issued),"exp":\#(issued + 600),"aud":"https://appleid.apple.com","#
-          + #""sub":"\#(Self.client)"}"#).utf8))
-    let signature = try P256PrivateKey(pem: key.privateKeyPEM).signES256([UInt8]("\(header).\(claims)".utf8))
-    return "\(header).\(claims).\(Base64URL.encode(signature))"
   }
 
   // MARK: The account

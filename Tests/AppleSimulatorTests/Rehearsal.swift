@@ -16,8 +16,10 @@ struct Rehearsal {
       maximumRequests: 16))
 
   /// Runs `body` while the server runs.
-  static func run(_ body: @Loop (_ rehearsal: Rehearsal) async throws -> Void) async throws {
-    let apple = try SimulatedApple.forTests()
+  static func run(
+    clock: @escaping @Sendable () -> Timestamp = { .now }, _ body: @Loop (_ rehearsal: Rehearsal) async throws -> Void
+  ) async throws {
+    let apple = try SimulatedApple.forTests(clock: clock)
     let server = try SimulatedAppleServer(apple, port: 0, tls: nil)
     try await withThrowingTaskGroup { group in
       group.addTask { await server.run() }

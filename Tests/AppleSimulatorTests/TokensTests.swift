@@ -13,21 +13,12 @@ import Testing
   nonisolated static let client = "com.example.app"
   nonisolated static let team = "A1B2C3D4E5"
 
-  /// A JWT with the header and the claims of a client secret, changed.
   private func secret(
     _ key: DeveloperKey, _ changes: [String: JSONValue] = [:], header: String? = nil, signedBy other: String? = nil
   ) throws -> String {
-    let now = Timestamp.now.milliseconds / 1000
-    var claims: [String: JSONValue] = [
-      "iss": .string(Self.team), "iat": .integer(now), "exp": .integer(now + 300),
-      "aud": "https://appleid.apple.com", "sub": .string(Self.client),
-    ]
-    claims.merge(changes) { $1 }
-    let header = header ?? #"{"alg":"ES256","kid":"\#(key.id)"}"#
-    let body = JSONValue.object(claims.filter { $0.value != .null }.map { JSONValue.Member($0.key, $0.value) }).bytes
-    let input = Base64URL.encode(Array(header.utf8)) + "." + Base64URL.encode(body)
-    let signer = try P256PrivateKey(pem: other ?? key.privateKeyPEM)
-    return input + "." + Base64URL.encode(try signer.signES256(Array(input.utf8)))
+    try key.secret(
+      of: Self.team, for: Self.client, at: .now, changes, header: header ?? #"{"alg":"ES256","kid":"KID"}"#,
+      signedBy: other)
   }
 
   private func ask(
@@ -96,8 +87,7 @@ import Testing
       let key = try rehearsal.apple.enroll(team: Self.team, clients: [Self.client])
       let stranger = try P256PrivateKey().pem()
       var texts = try Self.secrets.map { what, changes, header in
-        let header = header.map { String($0.replacing("KID", with: key.id)) }
-        return (what, try secret(key, changes, header: header))
+        (what, try secret(key, changes, header: header))
       }
       texts.append(("signed by somebody else", try secret(key, signedBy: stranger)))
       texts.append(("no JWT", "secret"))

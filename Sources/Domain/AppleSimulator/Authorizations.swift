@@ -28,6 +28,8 @@ struct Authorizations: Sendable {
   struct Consent: Sendable {
     /// The person, with the address that the app has.
     let person: Person
+    /// Since when.
+    let since: Timestamp
     /// Whether mail to the private relay is forwarded.
     var forwardsMail = true
     /// Whether the app has an address at the private relay.
@@ -39,6 +41,8 @@ struct Authorizations: Sendable {
   private var held: [String: Set<String>] = [:]
   /// What each person lets each app know, by their subject and the app.
   private var consents: [String: [String: Consent]] = [:]
+  /// The apps whose user everybody is, and the subjects of those who are not.
+  private var populated: [String: Set<String>] = [:]
 
   /// How long a code can be redeemed, and how long an access token lives.
   static let lifetimes = (code: Duration.seconds(300), access: Duration.seconds(3600))
@@ -47,13 +51,29 @@ struct Authorizations: Sendable {
   mutating func signIn(
     _ person: Person, to client: String, redirectURI: String?, nonce: String?, at now: Timestamp
   ) throws(CryptographyError) -> String {
-    let consent = consents[person.subject]?[client] ?? Consent(person: person)
+    let consent = consents[person.subject]?[client] ?? Consent(person: person, since: now)
     consents[person.subject, default: [:]][client] = consent
+    populated[client]?.remove(person.subject)
     return try issue(.code, to: consent.person, client, redirectURI, nonce, now)
   }
 
   /// What the person lets the app know; nil where they have not signed in to it.
   func consent(of person: Person, to client: String) -> Consent? { consents[person.subject]?[client] }
+
+  /// Makes everybody a user of the app.
+  mutating func populate(_ client: String) { populated[client] = populated[client] ?? [] }
+
+  /// The user of an app who has this subject; nil where there is none, or they have withdrawn their consent.
+  func user(_ subject: String, of client: String) -> Person? {
+    if let consent = consents[subject]?[client] { return consent.person }
+    guard let others = populated[client], !others.contains(subject), Person.isSubject(subject) else { return nil }
+    return Person(named: subject)
+  }
+
+  /// Whether they were a user of the app before that time.
+  func isUser(_ subject: String, of client: String, before time: Timestamp) -> Bool {
+    populated[client] != nil || consents[subject]?[client].map { $0.since < time } ?? false
+  }
 
   /// The apps that the person has signed in to, by name.
   func apps(of person: Person) -> [(client: String, consent: Consent)] {
@@ -104,6 +124,7 @@ struct Authorizations: Sendable {
     for text in held[person.subject] ?? [] where client == nil || issues[text]?.client == client { remove(text) }
     if let client { consents[person.subject]?[client] = nil } else { consents[person.subject] = nil }
     if consents[person.subject]?.isEmpty == true { consents[person.subject] = nil }
+    for app in populated.keys where client == nil || app == client { populated[app]?.insert(person.subject) }
   }
 
   /// Whether the person has a refresh token for the app that is good.
@@ -114,14 +135,21 @@ struct Authorizations: Sendable {
   private mutating func issue(
     _ kind: Kind, to person: Person, _ client: String, _ redirectURI: String?, _ nonce: String?, _ now: Timestamp
   ) throws(CryptographyError) -> String {
-    let random = try SecureRandom.bytes(36)
-    let hex = SHA256.digest(of: Array(random[..<16])).description.prefix(32)
-    let letters = String(random[16..<20].map { Character(Unicode.Scalar(UInt8(ascii: "a") + $0 % 26)) })
-    let text = "\(kind.rawValue)\(hex).0.\(letters).\(Base64URL.encode(Array(random[20...])))"
+    let text = try Self.newText(kind)
     issues[text] = Issue(
       kind: kind, person: person, client: client, redirectURI: redirectURI, nonce: nonce, issuedAt: now)
     held[person.subject, default: []].insert(text)
     return text
+  }
+
+  /// The text of an access token that stands for nobody.
+  static func newAccessToken() throws(CryptographyError) -> String { try newText(.access) }
+
+  private static func newText(_ kind: Kind) throws(CryptographyError) -> String {
+    let random = try SecureRandom.bytes(36)
+    let hex = SHA256.digest(of: Array(random[..<16])).description.prefix(32)
+    let letters = String(random[16..<20].map { Character(Unicode.Scalar(UInt8(ascii: "a") + $0 % 26)) })
+    return "\(kind.rawValue)\(hex).0.\(letters).\(Base64URL.encode(Array(random[20...])))"
   }
 
   private mutating func remove(_ text: String) {

@@ -4,8 +4,16 @@ import JSON
 
 /// The teams that Apple knows, each with its keys and apps.
 struct Developers: Sendable {
+  /// What a client secret says that a key has signed.
+  private struct Proof: Sendable {
+    let key, team, client, audience: String
+    let issued, end: Int64
+  }
+
   private var keys: [String: (team: String, key: P256PublicKey)] = [:]
   private var teams: [String: String] = [:]
+  /// What client secrets say that were verified, by their text.
+  private var proofs: [String: Proof] = [:]
   /// Where each app may have people sent back to.
   private var redirectURIs: [String: Set<String>] = [:]
 
@@ -32,22 +40,38 @@ struct Developers: Sendable {
   func has(_ id: String) -> Bool { keys[id] != nil }
 
   /// Withdraws a key: nothing that it signed is worth anything from now on.
-  mutating func withdraw(_ id: String) { keys[id] = nil }
+  mutating func withdraw(_ id: String) {
+    keys[id] = nil
+    proofs = proofs.filter { $0.value.key != id }
+  }
 
-  /// Whether `secret` proves that `client` asks: all of it must be right.
-  func accept(_ secret: String, of client: String, audience: String, at now: Timestamp) -> Bool {
+  /// The team that `secret` proves to be asking in the name of `client`: all of it must be right, but whether the app is
+  /// the team's. A secret that was seen before is not verified once more.
+  mutating func team(
+    behind secret: String, of client: String, audience: String, at now: Timestamp
+  ) -> String? {
+    guard let proof = proofs[secret] ?? proof(of: secret) else { return nil }
+    if proofs.count >= 256 { proofs = [:] }
+    proofs[secret] = proof
+    let time = now.milliseconds / 1000
+    guard proof.client == client, proof.audience == audience, proof.issued <= time, time < proof.end,
+      proof.end <= proof.issued + 15_777_000
+    else { return nil }
+    return proof.team
+  }
+
+  private func proof(of secret: String) -> Proof? {
     let parts = secret.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 3, let header = Self.claims(parts[0]), let claims = Self.claims(parts[1]),
       let signature = Base64URL.decode(parts[2])
-    else { return false }
+    else { return nil }
     guard header.texts["alg"] == "ES256", let kid = header.texts["kid"], let key = keys[kid],
       key.key.verifiesES256(signature, of: [UInt8]("\(parts[0]).\(parts[1])".utf8))
-    else { return false }
-    guard key.team == claims.texts["iss"], teams[client] == key.team, claims.texts["sub"] == client,
-      claims.texts["aud"] == audience, let issued = claims.numbers["iat"], let end = claims.numbers["exp"]
-    else { return false }
-    let time = now.milliseconds / 1000
-    return issued <= time && time < end && end <= issued + 15_777_000
+    else { return nil }
+    guard key.team == claims.texts["iss"], let client = claims.texts["sub"], let audience = claims.texts["aud"],
+      let issued = claims.numbers["iat"], let end = claims.numbers["exp"]
+    else { return nil }
+    return Proof(key: kid, team: key.team, client: client, audience: audience, issued: issued, end: end)
   }
 
   /// The members of a part of a JWS that are texts or numbers; nil if it is no such part.

@@ -6,6 +6,9 @@ struct Members: Sendable {
 
   init(_ members: KeyValuePairs<String, String>) { list = members.map { (name: $0.key, json: $0.value) } }
 
+  /// The name of the first member.
+  var firstName: String? { list.first?.name }
+
   /// The value of a member. Setting replaces it in its place, adds it as the last, or with nil takes it out.
   subscript(name: String) -> String? {
     get { list.first { $0.name == name }?.json }

@@ -14,7 +14,13 @@ import JSON
 /// - `/simulator/sign-in`: `{"user":"ada","audience":"com.example.app"}`, with `"redirect_uri"` for a web app; answers
 ///   with `code` and `sub`.
 /// - `/simulator/asked`: `{}`; answers with how often each endpoint was asked.
-/// - `/simulator/tokens`, `/simulator/revocations`: `{"answer":"unavailable","delay_ms":500}`, as they are wanted.
+/// - `/simulator/transfer`: `{"audience":"com.example.app","team":"A1B2C3D4E5","target":"Z9Y8X7W6V5"}`, with
+///   `"accepted_days_ago":0` once the target has accepted the app.
+/// - `/simulator/populate`: `{"audience":"com.example.app"}`: whoever has the form of a subject is a user of it.
+/// - `/simulator/withdraw-consent`: `{"user":"ada","audience":"com.example.app"}`: nobody is told.
+/// - `/simulator/team/end-tokens`: `{}`: the access tokens of all teams are over.
+/// - `/simulator/tokens`, `/simulator/revocations`, `/simulator/migrations`: `{"answer":"unavailable","delay_ms":500}`,
+///   as they are wanted.
 struct Order {
   private var texts: [String: String] = [:]
   private var numbers: [String: Int64] = [:]
@@ -27,9 +33,9 @@ struct Order {
         var order = Order()
         try reader.readObject { name, value throws(JSONError) in
           switch name {
-          case "type", "user", "audience", "to", "answer", "team", "redirect_uri", "key_id":
+          case "type", "user", "audience", "to", "answer", "team", "target", "redirect_uri", "key_id":
             order.texts[name] = try value.readString()
-          case "copies", "attempts", "delay_ms": order.numbers[name] = try value.readInteger()
+          case "copies", "attempts", "delay_ms", "accepted_days_ago": order.numbers[name] = try value.readInteger()
           case "faults", "audiences", "redirect_uris":
             var list: [String] = []
             try value.readArray { element throws(JSONError) in list.append(try element.readString()) }
@@ -66,7 +72,12 @@ struct Order {
 
   /// The number of a member, or what holds without it.
   func number(_ name: String, _ range: ClosedRange<Int64>, default number: Int64) throws(OrderRefusal) -> Int64 {
-    let number = numbers[name] ?? number
+    try numberIfPresent(name, range) ?? number
+  }
+
+  /// The number of a member; nil where it is not there.
+  func numberIfPresent(_ name: String, _ range: ClosedRange<Int64>) throws(OrderRefusal) -> Int64? {
+    guard let number = numbers[name] else { return nil }
     guard range.contains(number) else {
       throw OrderRefusal(expected: "\"\(name)\", a number from \(range.lowerBound) to \(range.upperBound)")
     }

@@ -10,6 +10,7 @@ extension SimulatedApple {
     switch path {
     case "/auth/keys": break
     case "/auth/token": return await tokenResponse(request)
+    case "/auth/usermigrationinfo": return await migrationResponse(request)
     case "/auth/revoke": return await revocationResponse(request)
     case "/auth/authorize", "/account":
       // What another site's page has a browser send is not what the person wants.

@@ -1,3 +1,4 @@
+import AccountEvents
 import Cryptography
 import HTTPClient
 import HTTPServer
@@ -22,6 +23,13 @@ extension SimulatedApple {
       case "/simulator/sign-in": return try signIn(order)
       case "/simulator/tokens": return try setTokens(order)
       case "/simulator/revocations": return try setRevocations(order)
+      case "/simulator/migrations": return try setMigrations(order)
+      case "/simulator/transfer": return try transfer(order)
+      case "/simulator/populate": return try populate(order)
+      case "/simulator/withdraw-consent": return try withdrawConsent(order)
+      case "/simulator/team/end-tokens":
+        endTeamTokens()
+        return .answer([:])
       case "/simulator/asked": return asked()
       case "/simulator/keys/rotate": return .answer(["kid": .string(try rotateKeys())])
       default: return .text("there is nothing at this path\n", status: 404)
@@ -80,26 +88,52 @@ extension SimulatedApple {
     let person = Person(named: try order.text("user"))
     let code = try signIn(
       person, to: try order.text("audience"), redirectURI: order.textIfPresent("redirect_uri"))
-    return .answer(["code": .string(code), "sub": .string(person.subject)])
+    return .answer([
+      "code": .string(code), "sub": .string(known(person, to: try order.text("audience")).subject),
+    ])
+  }
+
+  private func transfer(_ order: Order) throws -> HTTPResponse {
+    let (client, from, to) = (try order.text("audience"), try order.text("team"), try order.text("target"))
+    let days = try order.numberIfPresent("accepted_days_ago", 0...3650)
+    transfer(client, from: from, to: to, acceptedAt: days.map { clock() - .seconds($0 * 86_400) })
+    return .answer(["accepted": .boolean(days != nil)])
+  }
+
+  private func populate(_ order: Order) throws -> HTTPResponse {
+    populate(try order.text("audience"))
+    return .answer([:])
+  }
+
+  private func withdrawConsent(_ order: Order) throws -> HTTPResponse {
+    withdrawConsent(of: Person(named: try order.text("user")), to: try order.text("audience"))
+    return .answer([:])
   }
 
   private func asked() -> HTTPResponse {
     .answer([
       "keys": .integer(Int64(keysAsked)), "tokens": .integer(Int64(tokensAsked)),
-      "revocations": .integer(Int64(revocationsAsked)),
+      "revocations": .integer(Int64(revocationsAsked)), "migrations": .integer(Int64(migrationsAsked)),
     ])
   }
 
   private func setTokens(_ order: Order) throws -> HTTPResponse {
-    tokensAnswer = try order.choice("answer") ?? .tokens
-    tokensDelay = .milliseconds(try order.number("delay_ms", 0...600_000, default: 0))
+    (tokensAnswer, tokensDelay) = try manners(order)
     return .answer(["answer": .string(tokensAnswer.rawValue)])
   }
 
   private func setRevocations(_ order: Order) throws -> HTTPResponse {
-    revocationsAnswer = try order.choice("answer") ?? .tokens
-    revocationsDelay = .milliseconds(try order.number("delay_ms", 0...600_000, default: 0))
+    (revocationsAnswer, revocationsDelay) = try manners(order)
     return .answer(["answer": .string(revocationsAnswer.rawValue)])
+  }
+
+  private func setMigrations(_ order: Order) throws -> HTTPResponse {
+    (migrationAnswer, migrationDelay) = try manners(order)
+    return .answer(["answer": .string(migrationAnswer.rawValue)])
+  }
+
+  private func manners(_ order: Order) throws(OrderRefusal) -> (TokensAnswer, Duration) {
+    (try order.choice("answer") ?? .tokens, .milliseconds(try order.number("delay_ms", 0...600_000, default: 0)))
   }
 
   private func setKeys(_ order: Order) throws -> HTTPResponse {

@@ -12,6 +12,8 @@ extension SimulatedApple {
   func identityToken(
     of person: Person, for client: String, nonce: String?, binding: (claim: String, text: String)
   ) throws(CryptographyError) -> String {
+    let transferIdentifier = transferIdentifier(of: person, to: client)
+    let person = known(person, to: client)
     let key = nextKey()
     let issuedAt = clock().milliseconds / 1000
     // OpenID Connect Core §3.1.3.6 and §3.3.2.11: half of the digest.
@@ -29,6 +31,7 @@ extension SimulatedApple {
       // Left out rather than false.
       if person.hidesAddress { claims["is_private_email"] = "true" }
     }
+    if let transferIdentifier { claims["transfer_sub"] = quoted(transferIdentifier) }
     claims["auth_time"] = String(issuedAt)
     claims["nonce_supported"] = "true"
     let input =

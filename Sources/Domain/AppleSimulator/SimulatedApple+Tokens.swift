@@ -42,7 +42,10 @@ extension SimulatedApple {
   /// `POST /auth/token`.
   func tokenResponse(_ request: HTTPRequest) async -> HTTPResponse {
     tokensAsked += 1
-    return await response(to: request, as: tokensAnswer, after: tokensDelay) { form, client in
+    return await response(to: request, as: tokensAnswer, after: tokensDelay) { form, caller in
+      let client = caller.client
+      if form["grant_type"] == "client_credentials" { return try teamToken(form, for: caller) }
+      guard team(of: client) == caller.team else { return .failure("invalid_client") }
       switch form["grant_type"] {
       case "authorization_code":
         guard let code = form["code"] else { return .failure("invalid_request") }
@@ -60,7 +63,9 @@ extension SimulatedApple {
   /// `POST /auth/revoke`: 200 and nothing, also for what is no token.
   func revocationResponse(_ request: HTTPRequest) async -> HTTPResponse {
     revocationsAsked += 1
-    return await response(to: request, as: revocationsAnswer, after: revocationsDelay) { form, client in
+    return await response(to: request, as: revocationsAnswer, after: revocationsDelay) { form, caller in
+      let client = caller.client
+      guard team(of: client) == caller.team else { return .failure("invalid_client") }
       guard let token = form["token"] else { return .failure("invalid_request") }
       if let person = authorizations.revoke(token, by: client, at: clock()) {
         try tell(.consentRevoked, of: person, client)
@@ -69,7 +74,8 @@ extension SimulatedApple {
     }
   }
 
-  private enum Outcome {
+  /// What comes of a form.
+  enum Outcome {
     /// 200 with these members, or with an empty body.
     case success(Members?)
     /// 400 with this error.
@@ -87,9 +93,9 @@ extension SimulatedApple {
   }
 
   /// Does what the form asks for, if it proves who asks, and answers as it was told to.
-  private func response(
+  func response(
     to request: HTTPRequest, as answer: TokensAnswer, after delay: Duration,
-    _ act: (_ form: FormFields, _ client: String) throws -> Outcome
+    _ act: (_ form: FormFields, _ caller: Caller) throws -> Outcome
   ) async -> HTTPResponse {
     guard request.hasMethod("POST") else { return HTTPResponse(status: 405, headers: [("Allow", "POST")]) }
     guard request.header("User-Agent") != nil else { return .page(status: 403) }
@@ -109,7 +115,7 @@ extension SimulatedApple {
   }
 
   private func outcome(
-    of request: HTTPRequest, _ act: (_ form: FormFields, _ client: String) throws -> Outcome
+    of request: HTTPRequest, _ act: (_ form: FormFields, _ caller: Caller) throws -> Outcome
   ) throws -> Outcome {
     let type = request.header("Content-Type") ?? ""
     let body = request.withBody { body in unsafe body.withUnsafeBytes { unsafe [UInt8]($0) } }
@@ -117,9 +123,10 @@ extension SimulatedApple {
       return .failure("invalid_request")
     }
     guard let client = form["client_id"], let secret = form["client_secret"],
-      developers.accept(secret, of: client, audience: issuer, at: clock())
+      let team = developers.team(behind: secret, of: client, audience: issuer, at: clock()),
+      self.team(of: client) == team || transfers.hasSent(client, team, at: clock())
     else { return .failure("invalid_client") }
-    return try act(form, client)
+    return try act(form, Caller(client: client, team: team))
   }
 
   private func refusal(_ answer: TokensAnswer) async throws -> HTTPResponse {
@@ -148,8 +155,8 @@ extension SimulatedApple {
       return HTTPResponse(status: status, body: .stream { _ in throw CancellationError() })
     case .failedLate: return .page(status: 500)
     case .tenMegabytes: members = Members(["padding": quoted(String(repeating: "A", count: 10_000_000))])
-    case .memberTwice: members?.repeatMember("access_token", quoted("another"))
-    case .wrongKind: members?["access_token"] = "7"
+    case .memberTwice: if let name = members?.firstName { members?.repeatMember(name, quoted("another")) }
+    case .wrongKind: if let name = members?.firstName { members?[name] = "7" }
     default: break
     }
     guard var body = members?.json else { return HTTPResponse(status: status) }

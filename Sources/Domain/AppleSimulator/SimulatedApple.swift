@@ -10,7 +10,8 @@ package import HTTPClient
 /// notifications that are byte for byte what Apple signs, really signed with RS256; deliveries by POST that go on until
 /// the answer is 200; tokens for a sign-in's code, to a developer who proves with a client secret who they are; and a
 /// revocation, which ends a person's whole authorization for the app and comes back as `consent-revoked`; and pages on
-/// which a person in a browser signs in, stops using an app and deletes their Apple Account. What Apple does not publish,
+/// which a person in a browser signs in, stops using an app and deletes their Apple Account; and for an app that changes
+/// teams, other subjects and relay addresses, and transfer identifiers that stand for them. What Apple does not publish,
 /// the number and the pauses of its attempts, is the caller's choice. Beyond that it does on request
 /// what Apple does seldom, or never: a `Fault`, a `KeysAnswer`, a `TokensAnswer`, a `DeliveryPlan`.
 ///
@@ -37,6 +38,13 @@ package final class SimulatedApple {
   /// How often the revocation endpoint was asked.
   package internal(set) var revocationsAsked = 0
 
+  /// What the migration endpoint answers.
+  package var migrationAnswer = TokensAnswer.tokens
+  /// How long the migration endpoint takes to answer.
+  package var migrationDelay = Duration.zero
+  /// How often the migration endpoint was asked.
+  package internal(set) var migrationsAsked = 0
+
   /// How what follows from a revocation, or from what a person does on the pages, is told; nil where no developer wants to
   /// know.
   package var notifications: DeliveryPlan?
@@ -49,6 +57,7 @@ package final class SimulatedApple {
   package private(set) var ring: KeyRing
   var developers = Developers()
   var authorizations = Authorizations()
+  var transfers = Transfers()
   let issuer: String
   let clock: @Sendable () -> Timestamp
   private let client: HTTPClient
@@ -97,7 +106,8 @@ package final class SimulatedApple {
     lastEvent = occurredAt
     return try sign(
       AppleNotification(
-        type: type, person: person, audience: audience, jti: Base64URL.encode(try SecureRandom.bytes(16)),
+        type: type, person: known(person, to: audience), audience: audience,
+        jti: Base64URL.encode(try SecureRandom.bytes(16)),
         occurredAt: occurredAt, issuedAt: now, issuer: issuer, faults: faults))
   }
 

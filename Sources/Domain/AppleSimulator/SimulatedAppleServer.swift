@@ -18,6 +18,9 @@ package final class SimulatedAppleServer {
   /// Where tokens are revoked.
   package nonisolated var revocationURL: String { origin + "/auth/revoke" }
 
+  /// Where users of an app that changes teams are moved.
+  package nonisolated var migrationURL: String { origin + "/auth/usermigrationinfo" }
+
   private nonisolated let origin: String
   private let apple: SimulatedApple
   private let server: HTTPServer

@@ -1,4 +1,5 @@
-/// What the token endpoint or the revocation endpoint answers. The raw value is its name on the command line.
+/// What the token endpoint, the revocation endpoint or the migration endpoint answers. The raw value is its name on the
+/// command line.
 package enum TokensAnswer: String, Sendable, CaseIterable {
   /// What Apple answers.
   case tokens
@@ -24,9 +25,9 @@ package enum TokensAnswer: String, Sendable, CaseIterable {
   case failedLate = "failed-late"
   /// An answer of ten megabytes.
   case tenMegabytes = "ten-megabytes"
-  /// An access token twice.
+  /// Its first member, such as the access token, twice.
   case memberTwice = "member-twice"
-  /// A number for an access token.
+  /// A number for its first member.
   case wrongKind = "wrong-kind"
   /// The answer breaks off in the middle, and its head says that it is whole.
   case cutOff = "cut-off"

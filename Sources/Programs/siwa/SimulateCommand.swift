@@ -17,7 +17,7 @@ struct SimulateCommand: Command {
     request: POST {"answer":"html"} to /simulator/keys, POST {} to /simulator/keys/rotate; answers are
     \(KeysAnswer.allCases.map(\.rawValue).joined(separator: ", ")).
 
-    Its token endpoints, apple.token and apple.revoke, believe the team that was made known to it, and give tokens for
+    Its token endpoints, apple.token and apple.revoke, believe the teams that were made known to it, and give tokens for
     the code of a sign-in. A revocation ends all of the person's tokens for the app, and is told to the receiver:
       POST {"team":"A1B2C3D4E5","audiences":["com.example.app"],"to":"https://…"} to /simulator/team
       POST {"user":"ada","audience":"com.example.app"} to /simulator/sign-in
@@ -26,6 +26,15 @@ struct SimulateCommand: Command {
     {"answer":"lost","delay_ms":500} to /simulator/tokens or /simulator/revocations; answers are
     \(TokensAnswer.allCases.map(\.rawValue).joined(separator: ", ")). POST {} to /simulator/asked says how
     often each endpoint was asked.
+
+    Its migration endpoint, apple.migration, moves the users of an app from one team to another, for both teams. From the
+    acceptance on the app is the target's, and for 60 days both can ask; a day is a day of this machine's clock.
+      POST {"audience":"com.example.app","team":"A1B2C3D4E5","target":"Z9Y8X7W6V5"} to /simulator/transfer, with
+           "accepted_days_ago":0 once the target has accepted the app
+      POST {"audience":"com.example.app"} to /simulator/populate: whoever has the form of a subject is a user of the app
+      POST {"user":"ada","audience":"com.example.app"} to /simulator/withdraw-consent
+      POST {} to /simulator/team/end-tokens: the access tokens of all teams are over
+    What goes wrong on request: POST {"answer":"throttled","delay_ms":50} to /simulator/migrations.
 
     For browsers there are two pages, which take forms of their own site alone:
       /auth/authorize  Where apps send people who sign in, with client_id, redirect_uri, response_type, response_mode, scope,
@@ -64,6 +73,7 @@ struct SimulateCommand: Command {
       Terminal.say("Apple (simulated)  \(server.keysURL)")
       Terminal.say("                   \(server.tokenURL)")
       Terminal.say("                   \(server.revocationURL)")
+      Terminal.say("                   \(server.migrationURL)")
       Terminal.say("Trust anchor       \(tls.certificateFile)")
       let signals = try Signals([SIGINT, SIGTERM])
       await withTaskGroup { group in

@@ -42,7 +42,7 @@ extension SimulatedApple {
       authorizations.end(person, nil)
       // One of a team's apps is told for all of them.
       var told: Set<String?> = []
-      for app in apps where told.insert(developers.team(of: app.client)).inserted {
+      for app in apps where told.insert(team(of: app.client)).inserted {
         try tell(.accountDeleted, of: app.consent.person, app.client)
       }
       return true
@@ -75,6 +75,7 @@ extension SimulatedApple {
       return "<form method=\"post\" action=\"/account\">\(fields)\(button)</form>"
     }
     let apps = authorizations.apps(of: person).map { client, consent in
+      let person = known(consent.person, to: client)
       let mail =
         if !consent.isRelayed {
           ""
@@ -84,12 +85,12 @@ extension SimulatedApple {
           button(.forward, "Turn on forwarding", client)
         }
       let address =
-        if !consent.person.tellsAddress {
+        if !person.tellsAddress {
           "The app has no address of yours."
-        } else if consent.person.hidesAddress {
-          "Hide My Email: \(consent.person.address)\(consent.forwardsMail ? "" : ", not forwarded")"
+        } else if person.hidesAddress {
+          "Hide My Email: \(person.address)\(consent.forwardsMail ? "" : ", not forwarded")"
         } else {
-          "Your e-mail: \(consent.person.address)"
+          "Your e-mail: \(person.address)"
         }
       return """
         <h2>\(escaped(client))</h2><p>\(escaped(address))</p>

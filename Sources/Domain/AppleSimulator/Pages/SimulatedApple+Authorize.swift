@@ -55,7 +55,7 @@ extension SimulatedApple {
         let name = Members(["firstName": quoted(form.firstName), "lastName": quoted(form.lastName)])
         user["name"] = name.json
       }
-      if request.wantsAddress { user["email"] = quoted(person.address) }
+      if request.wantsAddress { user["email"] = quoted(known(person, to: request.client).address) }
       parameters.append(("user", user.json))
     }
     return parameters
