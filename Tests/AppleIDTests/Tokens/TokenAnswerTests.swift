@@ -112,12 +112,14 @@ import Testing
 
   /// Each code, what can make the same request succeed, and whether nobody can know what it did.
   static let meanings: [(AppleTokenError.Code, AppleTokenError.Remedy, isUncertain: Bool)] = [
-    (.noKey, .operator, false), (.unsigned, .operator, false), (.unreachable, .time, false),
+    (.noKey, .operator, false), (.unsigned, .operator, false), (.malformedRequest, .none, false),
+    (.unreachable, .time, false),
     (.certificate, .operator, false), (.interrupted, .time, true), (.deadline, .time, true),
     (.unavailable, .time, true), (.malformedAnswer, .time, true), (.unexpectedStatus, .operator, true),
     (.cancelled, .time, true), (.throttled, .time, false), (.invalidClient, .operator, false),
-    (.unauthorizedClient, .operator, false), (.invalidRequest, .none, false), (.invalidGrant, .none, false),
-    (.unsupportedGrantType, .none, false), (.invalidScope, .none, false), (.unknownError, .none, false),
+    (.unauthorizedClient, .operator, false), (.forbidden, .operator, false), (.invalidRequest, .none, false),
+    (.invalidGrant, .none, false), (.invalidToken, .time, false), (.unsupportedGrantType, .none, false),
+    (.invalidScope, .operator, false), (.unknownError, .none, false),
   ]
 
   @Test(arguments: meanings)

@@ -16,6 +16,7 @@ struct TokensRig {
   let server: SimulatedAppleServer
   let endpoints: AppleTokenEndpoints
   let key: TeamKey
+  let calendar: KeysRig.Calendar
   private let trustAnchors: String
 
   static let ada = Person(named: "Ada")
@@ -29,19 +30,16 @@ struct TokensRig {
     let certificate = try SelfSignedCertificate(
       for: ["127.0.0.1"], validFrom: Int64(Date().timeIntervalSince1970) - 60, seconds: 3600)
     let file = directory.write("certificate.pem", certificate.certificatePEM)
+    let calendar = KeysRig.Calendar()
     let apple = SimulatedApple(
       ring: try AppleKeysEndpointTests.ring.get(), issuer: AppleNotification.appleIssuer,
-      trustAnchors: .systemAnd(file: file), clock: { Forge.now })
+      trustAnchors: .systemAnd(file: file), clock: { calendar.now })
     let server = try SimulatedAppleServer(
       apple, port: 0,
       tls: TLSServerConfiguration(
         certificateFile: file, privateKeyFile: directory.write("key.pem", certificate.privateKeyPEM)))
-    let downloaded = try apple.enroll(team: Forge.team.text, clients: [Forge.app.text, Forge.web.text])
     let rig = try TokensRig(
-      apple: apple, server: server,
-      key: TeamKey(
-        team: Forge.team, id: try #require(KeyID(downloaded.id)),
-        privateKey: try P256PrivateKey(pem: downloaded.privateKeyPEM)),
+      apple: apple, server: server, key: try key(of: Forge.team, [Forge.app, Forge.web], at: apple), calendar: calendar,
       trustAnchors: file, deadline: deadline)
     let serving = Task(executorPreference: Loop.executor) { await server.run() }
     do {
@@ -56,9 +54,11 @@ struct TokensRig {
   }
 
   private init(
-    apple: SimulatedApple, server: SimulatedAppleServer, key: TeamKey, trustAnchors: String, deadline: Duration
+    apple: SimulatedApple, server: SimulatedAppleServer, key: TeamKey, calendar: KeysRig.Calendar,
+    trustAnchors: String, deadline: Duration
   ) throws {
-    (self.apple, self.server, self.key, self.trustAnchors) = (apple, server, key, trustAnchors)
+    (self.apple, self.server, self.key, self.calendar) = (apple, server, key, calendar)
+    self.trustAnchors = trustAnchors
     endpoints = try Self.endpoints(
       token: server.tokenURL, revocation: server.revocationURL, key: key, trustAnchors: trustAnchors,
       deadline: deadline)
@@ -75,23 +75,43 @@ struct TokensRig {
   }
 
   /// Another key that the team has.
-  func anotherKey() throws -> TeamKey {
-    let downloaded = try apple.enroll(team: Forge.team.text, clients: [Forge.app.text, Forge.web.text])
+  func anotherKey() throws -> TeamKey { try Self.key(of: Forge.team, [Forge.app, Forge.web], at: apple) }
+
+  /// A new key of a team's with these apps.
+  static func key(of team: TeamID, _ clients: [ClientID], at apple: SimulatedApple) throws -> TeamKey {
+    let downloaded = try apple.enroll(team: team.text, clients: clients.map(\.text))
     return TeamKey(
-      team: Forge.team, id: try #require(KeyID(downloaded.id)),
-      privateKey: try P256PrivateKey(pem: downloaded.privateKeyPEM))
+      team: team, id: try #require(KeyID(downloaded.id)), privateKey: try P256PrivateKey(pem: downloaded.privateKeyPEM))
+  }
+
+  /// The migration endpoint, asked for the team of a key by the calendar of the rig.
+  func migration(
+    _ key: TeamKey, second: TeamKey? = nil, deadline: Duration = .seconds(120), lifetime: Duration = .seconds(3600)
+  ) throws -> AppleMigrationEndpoint {
+    AppleMigrationEndpoint(
+      token: try #require(HTTPClientURL(server.tokenURL)), migration: try #require(HTTPClientURL(server.migrationURL)),
+      client: Self.client(trustAnchors),
+      secrets: ClientSecrets(
+        keys: [Forge.app: key], secondKeys: second.map { [Forge.app: $0] } ?? [:],
+        audience: AppleNotification.appleIssuer, lifetime: lifetime, now: { [calendar] in calendar.now }),
+      deadline: deadline, now: { [calendar] in calendar.now })
+  }
+
+  /// Connections to a server whose certificate is in the file.
+  static func client(_ trustAnchors: String) -> HTTPClient {
+    HTTPClient(
+      HTTPClientConfiguration(
+        userAgent: "siwa-tests", trustAnchors: .systemAnd(file: trustAnchors), proxy: .none,
+        connectTimeout: .seconds(120), maximumConnections: 4, maximumRequests: 16))
   }
 
   static func endpoints(
     token: String, revocation: String, key: TeamKey, second: TeamKey? = nil, trustAnchors: String, deadline: Duration,
     now: Timestamp = Forge.now, takenOver: @escaping @Loop @Sendable (KeyTakeover) -> Void = { _ in }
   ) throws -> AppleTokenEndpoints {
-    let client = HTTPClient(
-      HTTPClientConfiguration(
-        userAgent: "siwa-tests", trustAnchors: .systemAnd(file: trustAnchors), proxy: .none,
-        connectTimeout: .seconds(120), maximumConnections: 4, maximumRequests: 16))
-    return AppleTokenEndpoints(
-      token: try #require(HTTPClientURL(token)), revocation: try #require(HTTPClientURL(revocation)), client: client,
+    AppleTokenEndpoints(
+      token: try #require(HTTPClientURL(token)), revocation: try #require(HTTPClientURL(revocation)),
+      client: client(trustAnchors),
       secrets: ClientSecrets(
         keys: [Forge.app: key, Forge.web: key], secondKeys: second.map { [Forge.app: $0, Forge.web: $0] } ?? [:],
         audience: AppleNotification.appleIssuer, lifetime: .seconds(3600), now: { now }, takenOver: takenOver),

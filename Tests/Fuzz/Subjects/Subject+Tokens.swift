@@ -1,3 +1,4 @@
+import AccountEvents
 import HTTPClient
 
 @testable import AppleID
@@ -28,5 +29,37 @@ extension Subject {
     try promise("it does not repeat what was sent", !error.description.contains(secret))
     try promise("it is printable", error.description.utf8.allSatisfy { 0x20..<0x7f ~= $0 })
     try promise("it is short", error.description.utf8.count < 512)
+  }
+}
+
+extension Subject {
+  /// Whatever the migration endpoint answers, it means the same each time, and an error repeats nothing of it but a word.
+  ///
+  /// The first byte is for the status: 400, 401, 403, else 429 or what follows.
+  static func checkMigration(_ bytes: [UInt8]) throws(BrokenPromise) {
+    guard let first = bytes.first else { return }
+    let body = Array(bytes.dropFirst())
+    try check("user", body) { body throws(AppleTokenError) in try TransferredUser(reading: body) }
+    try check("identifier", body) { body throws(AppleTokenError) in try TransferSubject(reading: body) }
+
+    let status = first < 100 ? 400 : first < 150 ? 401 : first < 200 ? 403 : Int(first) * 3 - 171
+    let error = AppleTokenError(toBearer: HTTPClientResponse(status: status, headers: [], body: body))
+    try promise("it tells no address", !error.description.contains("@"))
+    try promise("it is printable", error.description.utf8.allSatisfy { 0x20..<0x7f ~= $0 })
+    try promise("it is short", error.description.utf8.count < 128)
+  }
+
+  private static func check<Value: Equatable>(
+    _ name: String, _ body: [UInt8], _ read: ([UInt8]) throws(AppleTokenError) -> Value
+  ) throws(BrokenPromise) {
+    let values = (0..<2).map { _ in Result { () throws(AppleTokenError) in try read(body) } }
+    switch (values[0], values[1]) {
+    case (.success(let value), .success(let again)): try promise("the \(name) is the same", value == again)
+    case (.failure(let error), .failure(let again)):
+      try promise("the fault is the same", error.description == again.description)
+      try promise("the fault is the answer's", error.code == .malformedAnswer)
+      try promise("the fault is short", error.description.utf8.count < 128)
+    default: try promise("the \(name) is read or not, each time", false)
+    }
   }
 }

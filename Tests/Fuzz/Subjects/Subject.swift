@@ -17,6 +17,8 @@ enum Subject: String, CaseIterable, Sendable {
   case keys
   /// What Apple's token endpoint answers.
   case tokens
+  /// What Apple's migration endpoint answers.
+  case migration
   /// The values of records on our topics, the headers of those in the spool, and dead letters.
   case records
   /// What mailers ask, and what services answer that are told to erase.
@@ -38,6 +40,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .claims: try Self.checkClaims(bytes)
     case .keys: try Self.checkKeys(bytes)
     case .tokens: try Self.checkTokens(bytes)
+    case .migration: try Self.checkMigration(bytes)
     case .records: try Self.checkRecords(bytes)
     case .requests: try Self.checkRequests(bytes)
     case .accounts: try Self.checkAccounts(bytes)

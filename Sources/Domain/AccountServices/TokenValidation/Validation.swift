@@ -266,8 +266,8 @@ package final class Validation {
         logger.warning("Apple cannot be asked about tokens now: it is asked more slowly", words)
       }
       return .notAsked
-    case .interrupted, .deadline, .unavailable, .malformedAnswer, .unexpectedStatus, .cancelled, .invalidRequest,
-      .invalidGrant, .unsupportedGrantType, .invalidScope, .unknownError:
+    case .interrupted, .deadline, .unavailable, .malformedAnswer, .unexpectedStatus, .cancelled, .malformedRequest,
+      .forbidden, .invalidRequest, .invalidGrant, .invalidToken, .unsupportedGrantType, .invalidScope, .unknownError:
       if pace.failed(at: clock.now(), retryAfter: error.retryAfter) {
         logger.warning("Apple leaves in doubt whether a token is good: it is asked more slowly", words)
       }

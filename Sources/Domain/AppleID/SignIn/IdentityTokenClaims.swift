@@ -66,7 +66,7 @@ extension JSONReader {
   }
 
   /// A boolean, or the string `"true"` or `"false"`, as which Apple wrote them until February 2024.
-  fileprivate mutating func readWrittenBoolean() throws(JSONError) -> Bool {
+  mutating func readWrittenBoolean() throws(JSONError) -> Bool {
     guard try kind == .string else { return try readBoolean() }
     switch try readString() {
     case "true": return true

@@ -10,17 +10,15 @@ package import HTTPClient
 package final class AppleTokenEndpoints {
   private let token: HTTPClientURL
   private let revocation: HTTPClientURL
-  private let client: HTTPClient
-  private let secrets: ClientSecrets
-  private let deadline: Duration
+  private let forms: AppleForms
 
   /// Endpoints that are given `deadline` for a whole answer. The addresses are Apple's, or somebody else's in a
   /// rehearsal.
   package nonisolated init(
     token: HTTPClientURL, revocation: HTTPClientURL, client: HTTPClient, secrets: ClientSecrets, deadline: Duration
   ) {
-    (self.token, self.revocation, self.client) = (token, revocation, client)
-    (self.secrets, self.deadline) = (secrets, deadline)
+    (self.token, self.revocation) = (token, revocation)
+    forms = AppleForms(client: client, secrets: secrets, deadline: deadline)
   }
 
   /// Exchanges the code of a sign-in for tokens. A code is used up by it, also where the error is uncertain.
@@ -51,69 +49,18 @@ package final class AppleTokenEndpoints {
   /// finds the token `.invalid` does, or the `consent-revoked` that follows.
   package func revoke(_ token: some RevocableToken, of client: ClientID) async throws(AppleTokenError) {
     let form = [("token", token.text), ("token_type_hint", type(of: token).hint)]
-    _ = try await post(form, to: revocation, of: client, isRepeatable: true, hiding: token.text)
+    _ = try await forms.post(form, to: revocation, of: client, isRepeatable: true, hiding: token.text)
   }
 
   private func grant(
     _ form: [(String, String)], to client: ClientID, isRepeatable: Bool, hiding secret: String
   ) async throws(AppleTokenError) -> Grant {
     do throws(AppleTokenError) {
-      let body = try await post(form, to: token, of: client, isRepeatable: isRepeatable, hiding: secret)
+      let body = try await forms.post(form, to: token, of: client, isRepeatable: isRepeatable, hiding: secret)
       return .granted(try GrantedTokens(reading: body))
     } catch {
       guard error.code == .invalidGrant else { throw error }
       return .invalid
     }
-  }
-
-  /// The body of the answer 200 to the form, with who we are. Where Apple refuses the team's key, the form goes there once
-  /// more with its other key: nothing was done with the first, as Apple looks at nothing before it knows who asks.
-  private func post(
-    _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, isRepeatable: Bool, hiding text: String
-  ) async throws(AppleTokenError) -> [UInt8] {
-    func post(_ secret: ClientSecret) async throws(AppleTokenError) -> [UInt8] {
-      try await self.post(form, to: url, of: client, with: secret, isRepeatable: isRepeatable, hiding: text)
-    }
-    let secret = try secrets.secret(of: client)
-    do throws(AppleTokenError) {
-      return try await post(secret)
-    } catch {
-      guard error.code == .invalidClient, let other = try secrets.alternative(to: secret, of: client) else {
-        throw error
-      }
-      do throws(AppleTokenError) {
-        let body = try await post(other)
-        secrets.take(other, inPlaceOf: secret, of: client)
-        return body
-      } catch {
-        if error.code == .invalidGrant { secrets.take(other, inPlaceOf: secret, of: client) }
-        throw error
-      }
-    }
-  }
-
-  private func post(
-    _ form: [(String, String)], to url: HTTPClientURL, of client: ClientID, with secret: ClientSecret,
-    isRepeatable: Bool, hiding text: String
-  ) async throws(AppleTokenError) -> [UInt8] {
-    let request = HTTPClientRequest.post(
-      form: [("client_id", client.text), ("client_secret", secret.text)] + form, to: url,
-      headers: [("Accept", "application/json")], isRepeatable: isRepeatable, within: deadline,
-      maximumBodySize: GrantedTokens.maximumSize)
-    let answer: HTTPClientResponse
-    do {
-      answer = try await self.client.send(request)
-    } catch {
-      throw AppleTokenError(error)
-    }
-    // Its media type is not looked at, nor its charset: what the body is, its reader finds out.
-    if answer.status == 200 { return answer.body }
-    let error = AppleTokenError(answer, hiding: [text, secret.text])
-    guard error.code == .invalidClient || error.code == .unauthorizedClient else { throw error }
-    secrets.discard(secret, of: client)
-    throw AppleTokenError(
-      error.code,
-      "\(error.detail) (\(secrets.origin(of: client)): are the key and its ID those of the team, is the app the "
-        + "team's with Sign in with Apple, does the clock go right?)")
   }
 }

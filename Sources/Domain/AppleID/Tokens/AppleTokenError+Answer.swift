@@ -11,7 +11,7 @@ extension AppleTokenError {
       case .interrupted: .interrupted
       case .deadline: .deadline
       case .tooLarge, .malformedAnswer: .malformedAnswer
-      case .malformedRequest: .invalidRequest
+      case .malformedRequest: .malformedRequest
       case .cancelled, .closed: .cancelled
       }
     self.init(code, error.description)
@@ -19,6 +19,25 @@ extension AppleTokenError {
 
   /// What an answer means that is not 200. What it says in words is told on without any of the `secrets`.
   init(_ answer: HTTPClientResponse, hiding secrets: [String]) {
+    self.init(answer) { $0.words(hiding: secrets) }
+  }
+
+  /// What an answer of the migration endpoint means that is not 200. What it says in words is not told on: that may name a
+  /// person.
+  init(toBearer answer: HTTPClientResponse) {
+    let error = AppleTokenError(answer) { $0.reason }
+    switch (answer.status, error.code) {
+    case (_, .invalidClient), (_, .unauthorizedClient), (_, .invalidScope): self = error
+    // RFC 6750 has 401 `invalid_token`. Of a token whose hour is over, Apple's engineers say 400 `invalid_grant`.
+    case (401, _), (_, .invalidToken), (400, .invalidGrant): self.init(.invalidToken, error.detail)
+    case (403, _): self.init(.forbidden, error.detail)
+    // In 400 alone it is about the user.
+    case (401..., .invalidRequest): self.init(.unexpectedStatus, error.detail)
+    default: self = error
+    }
+  }
+
+  private init(_ answer: HTTPClientResponse, words: (OAuthRefusal) -> String) {
     let status = "status \(answer.status)"
     switch answer.status {
     case 429: self.init(.throttled, status, retryAfter: answer.retryAfter)
@@ -31,7 +50,7 @@ extension AppleTokenError {
         self.init(answer.status == 400 ? .malformedAnswer : .unexpectedStatus, "\(status), \(error)")
         return
       }
-      self.init(refusal.code, "\(status), \(refusal.words(hiding: secrets))")
+      self.init(refusal.code, "\(status), \(words(refusal))")
     default: self.init(.unexpectedStatus, status)
     }
   }

@@ -9,6 +9,8 @@ package struct AppleTokenError: Error, Sendable, CustomStringConvertible {
     case noKey = "no-key"
     /// OpenSSL would not sign the client secret.
     case unsigned
+    /// What was to be sent is no request.
+    case malformedRequest = "malformed-request"
     /// No connection came to stand.
     case unreachable
     /// The certificate is not Apple's.
@@ -35,10 +37,14 @@ package struct AppleTokenError: Error, Sendable, CustomStringConvertible {
     case invalidClient = "invalid-client"
     /// The client may not ask for this.
     case unauthorizedClient = "unauthorized-client"
+    /// 403: the team may not ask for this.
+    case forbidden
     /// The request lacks something or says it twice.
     case invalidRequest = "invalid-request"
     /// The code or token is not good.
     case invalidGrant = "invalid-grant"
+    /// The team's access token is not good.
+    case invalidToken = "invalid-token"
     /// Apple does not know this kind of grant.
     case unsupportedGrantType = "unsupported-grant-type"
     /// Apple does not know this scope.
@@ -71,9 +77,13 @@ package struct AppleTokenError: Error, Sendable, CustomStringConvertible {
   /// What can make the same request succeed.
   package var remedy: Remedy {
     switch code {
-    case .unreachable, .interrupted, .deadline, .unavailable, .malformedAnswer, .cancelled, .throttled: .time
-    case .noKey, .unsigned, .certificate, .unexpectedStatus, .invalidClient, .unauthorizedClient: .operator
-    case .invalidRequest, .invalidGrant, .unsupportedGrantType, .invalidScope, .unknownError: .none
+    // A new access token that is not good may not be known yet to all of Apple.
+    case .unreachable, .interrupted, .deadline, .unavailable, .malformedAnswer, .cancelled, .throttled, .invalidToken:
+      .time
+    case .noKey, .unsigned, .certificate, .unexpectedStatus, .invalidClient, .unauthorizedClient, .forbidden,
+      .invalidScope:
+      .operator
+    case .malformedRequest, .invalidRequest, .invalidGrant, .unsupportedGrantType, .unknownError: .none
     }
   }
 
@@ -84,8 +94,9 @@ package struct AppleTokenError: Error, Sendable, CustomStringConvertible {
   package var isUncertain: Bool {
     switch code {
     case .interrupted, .deadline, .unavailable, .malformedAnswer, .unexpectedStatus, .cancelled: true
-    case .noKey, .unsigned, .unreachable, .certificate, .throttled, .invalidClient, .unauthorizedClient,
-      .invalidRequest, .invalidGrant, .unsupportedGrantType, .invalidScope, .unknownError:
+    case .noKey, .unsigned, .malformedRequest, .unreachable, .certificate, .throttled, .invalidClient,
+      .unauthorizedClient, .forbidden, .invalidRequest, .invalidGrant, .invalidToken, .unsupportedGrantType,
+      .invalidScope, .unknownError:
       false
     }
   }

@@ -34,15 +34,19 @@ struct OAuthRefusal: Equatable {
     case "invalid_grant": .invalidGrant
     case "unsupported_grant_type": .unsupportedGrantType
     case "invalid_scope": .invalidScope
+    case "invalid_token": .invalidToken
     default: .unknownError
     }
   }
 
+  /// The reason for a log. It is a word; anything else in its place could be whatever was sent.
+  var reason: String {
+    let isWord = 1...32 ~= error.utf8.count && error.utf8.allSatisfy { 0x61...0x7a ~= $0 || $0 == 0x5f }
+    return isWord ? error : "a reason that is no word"
+  }
+
   /// What Apple says, for a log: bounded, printable, and nothing that repeats one of the `secrets`.
   func words(hiding secrets: [String]) -> String {
-    // A reason is a word; anything else in its place could be whatever was sent.
-    let isWord = 1...32 ~= error.utf8.count && error.utf8.allSatisfy { 0x61...0x7a ~= $0 || $0 == 0x5f }
-    let reason = isWord ? error : "a reason that is no word"
     guard let explanation, !secrets.contains(where: { explanation.contains($0) }) else { return reason }
     let printable = explanation.utf8.prefix(200).map { 0x20..<0x7f ~= $0 ? $0 : UInt8(ascii: "?") }
     return "\(reason): \(String(decoding: printable, as: UTF8.self))"
