@@ -14,10 +14,12 @@ import Testing
   private struct AskingConfiguration: Configurable {
     let teams: TeamsSettings
     let apple: AppleTokenSettings
+    let migration: AppleMigrationSettings
 
     init(reading settings: inout Settings) {
       teams = TeamsSettings(readingWithKeys: &settings)
       apple = AppleTokenSettings(reading: &settings)
+      migration = AppleMigrationSettings(reading: &settings)
     }
   }
 
@@ -59,12 +61,24 @@ import Testing
     #expect(try read.privateKey.publicKey.x == key.publicKey.x)
     #expect(configuration.apple.tokenURL.text == "https://appleid.apple.com/auth/token")
     #expect(configuration.apple.revocationURL.text == "https://appleid.apple.com/auth/revoke")
+    #expect(configuration.migration.migrationURL.text == "https://appleid.apple.com/auth/usermigrationinfo")
+    #expect(configuration.migration.tokens == configuration.apple)
     #expect(configuration.apple.clientSecretLifetime == .seconds(3600))
     var shown = "\(configuration) \(schema.check(try sources(try key.pem()), programs: ["asking"]))"
     dump(configuration, to: &shown)
     for line in try key.pem().split(separator: "\n").dropFirst().dropLast() { #expect(!shown.contains(line)) }
     _ = await AppleTokenEndpoints(
       configuration.apple, teams: configuration.teams, concurrency: 1, userAgent: "siwa", now: { .now })
+    // A team without a key: no request is made, and the app is named.
+    let endpoint = await AppleMigrationEndpoint(
+      configuration.migration, teams: configuration.teams, team: try #require(TeamID("Z9Y8X7W6V5")),
+      client: try #require(ClientID("com.example.app")), concurrency: 1, userAgent: "siwa", now: { .now })
+    await #expect {
+      _ = try await endpoint.account(
+        of: try #require(TransferSubject("t")), by: try #require(ClientID("com.example.app")))
+    } throws: { error in
+      (error as? AppleTokenError)?.code == .noKey && "\(error)".contains("com.example.app")
+    }
   }
 
   @Test func refusesWhatIsNoKeyOfApples() throws {
@@ -79,6 +93,8 @@ import Testing
     #expect(faults(try sources(good, "apple: { token: \"http://example.com/\" }")).contains("apple.token: expected an"))
     #expect(
       faults(try sources(good, "apple: { revoke: \"https://example.com/a#b\" }")).contains("apple.revoke: expected"))
+    #expect(
+      faults(try sources(good, "apple: { migration: \"http://example.com/\" }")).contains("apple.migration: expected"))
   }
 
   @Test func namesWhatIsMissing() {

@@ -12,4 +12,5 @@ extension ConfigurationSchema {
     .adding(AuditLogCommand.program, AuditLogConfiguration.self)
     .adding("siwa store", StoreSettings.self)
     .adding("siwa audit", AuditSettings.self)
+    .adding("siwa migrate", AppleMigrationSettings.self)
 }
