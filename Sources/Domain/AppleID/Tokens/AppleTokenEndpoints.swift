@@ -5,7 +5,7 @@ package import HTTPClient
 /// Apple's token and revocation endpoints: `POST https://appleid.apple.com/auth/token` and `…/auth/revoke`.
 ///
 /// Nothing is tried again here, but that a connection which Apple had closed unused is replaced by a new one. A code,
-/// which holds once, always gets a new one.
+/// which holds once, is sent once: where its connection breaks, the error is uncertain.
 @Loop
 package final class AppleTokenEndpoints {
   private let token: HTTPClientURL
