@@ -97,6 +97,7 @@ import Testing
       #expect(!request.hasPath(Array("/a".utf8)))
       #expect(request.header("x-FIRST") == "1")
       #expect(request.header("X-None") == nil)
+      #expect(request.repeatsHeader("x-first") && !request.repeatsHeader("Host") && !request.repeatsHeader("X-None"))
       #expect(request.announcedLength == 5)
       #expect(request.withBody { $0.byteCount } == 0)
       #expect(await request.readBody(upTo: 5) == .complete)

@@ -53,17 +53,28 @@ public final class HTTPRequest {
   public func header(_ name: String) -> String? {
     withHead(nil) { head, bytes in
       let wanted = Array(name.utf8)
-      for field in head.fields where field.name.count == wanted.count {
-        var same = true
-        for index in 0..<wanted.count
-        where Characters.lowered(bytes[field.name.lowerBound + index]) != Characters.lowered(wanted[index]) {
-          same = false
-          break
-        }
-        if same { return bytes.text(field.value) }
-      }
+      for field in head.fields where Self.isNamed(wanted, field.name, bytes) { return bytes.text(field.value) }
       return nil
     }
+  }
+
+  /// Whether there are several fields of this name, in any case of letters: another reader may go by another one.
+  public func repeatsHeader(_ name: String) -> Bool {
+    withHead(false) { head, bytes in
+      let wanted = Array(name.utf8)
+      var count = 0
+      for field in head.fields where Self.isNamed(wanted, field.name, bytes) { count += 1 }
+      return count > 1
+    }
+  }
+
+  private static func isNamed(_ wanted: [UInt8], _ name: Range<Int>, _ bytes: Span<UInt8>) -> Bool {
+    guard name.count == wanted.count else { return false }
+    for index in 0..<wanted.count
+    where Characters.lowered(bytes[name.lowerBound + index]) != Characters.lowered(wanted[index]) {
+      return false
+    }
+    return true
   }
 
   /// Waits for the whole body, `limit` bytes at most. Asks the peer to go on if it waits for that (100 Continue).
