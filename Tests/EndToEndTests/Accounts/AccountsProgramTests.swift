@@ -95,6 +95,20 @@ import Testing
       ),
       (422, try await stage.signIn(running, body.dropLast() + #","nonce":"raw"}"#)),
       (422, try await stage.signIn(running, try stage.request(ada, token: token, code: "never-given"))),
+      // Which of two fields another reader would go by, nobody knows.
+      (400, try await stage.signIn(running, body, more: [("authorization", "Bearer \(shop)")])),
+      (400, try await stage.signIn(running, body, key: "k", more: [("idempotency-key", "k")])),
+      (400, try await stage.signIn(running, body, more: [("Content-Type", "application/json")])),
+      (
+        400,
+        try await stage.ask(
+          running, "GET", "/v1/deletions/{id}", target: "/v1/deletions/deletion-1", as: shop,
+          more: [("Authorization", "Bearer \(stage.tokens.other)")])
+      ),
+      (415, try await stage.signIn(running, body, type: nil)),
+      (415, try await stage.signIn(running, body, type: "application/x-www-form-urlencoded")),
+      (415, try await stage.signIn(running, body, type: "application/jsonp")),
+      (400, try await stage.signIn(running, "{", type: "Application/JSON ; charset=utf-8")),
       // The code of somebody else: what it opens is revoked.
       (422, try await stage.signIn(running, try stage.request(bob, token: token))),
       (400, try await stage.ask(running, "GET", "/v1/accounts", target: "/v1/accounts?sub=a", as: shop)),

@@ -172,20 +172,23 @@ final class AccountsStage {
     return #"{"identityToken":"\#(token)","authorizationCode":"\#(code)","clientId":"\#(Self.app)"}"#
   }
 
-  /// Asks the program, and remembers the answer; `path` is the document's, `target` what stands in its place.
+  /// Asks the program, and remembers the answer; `path` is the document's, `target` what stands in its place, `type` that of
+  /// the body.
   func ask(
     _ running: RunningAccounts, _ method: String, _ path: String, target: String? = nil,
-    isDocumented: Bool = true, as token: String?, key: String? = nil, _ body: String? = nil
+    isDocumented: Bool = true, as token: String?, key: String? = nil, more: [(name: String, value: String)] = [],
+    type: String? = "application/json", _ body: String? = nil
   ) async throws -> (status: Int, text: String, headers: [String: String]) {
     var headers: [(name: String, value: String)] = []
     if let token { headers.append(("Authorization", "Bearer \(token)")) }
     if let key { headers.append(("Idempotency-Key", key)) }
+    headers += more
     let url = try #require(HTTPClientURL("https://\(running.address)\(target ?? path)"))
     let response = try await client.send(
       method == "GET"
         ? .get(url, headers: headers, within: .seconds(90), maximumBodySize: 1 << 20)
         : .post(
-          Array((body ?? "").utf8), to: url, headers: headers + [("Content-Type", "application/json")],
+          Array((body ?? "").utf8), to: url, headers: headers + (type.map { [("Content-Type", $0)] } ?? []),
           isRepeatable: false, within: .seconds(90), maximumBodySize: 1 << 20))
     let text = String(decoding: response.body, as: UTF8.self)
     let fields = Dictionary(
@@ -203,9 +206,11 @@ final class AccountsStage {
 
   /// Signs somebody in.
   func signIn(
-    _ running: RunningAccounts, _ body: String, key: String? = nil, as token: String? = nil
+    _ running: RunningAccounts, _ body: String, key: String? = nil, as token: String? = nil,
+    more: [(name: String, value: String)] = [], type: String? = "application/json"
   ) async throws -> (status: Int, text: String, headers: [String: String]) {
-    try await ask(running, "POST", "/v1/sign-ins", as: token ?? tokens.shop, key: key, body)
+    try await ask(
+      running, "POST", "/v1/sign-ins", as: token ?? tokens.shop, key: key, more: more, type: type, body)
   }
 
   /// Where Apple asks people to sign in.

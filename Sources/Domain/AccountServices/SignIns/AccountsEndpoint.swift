@@ -50,6 +50,7 @@ final class AccountsEndpoint {
     guard let place = Self.place(of: request.path) else {
       throw Problem(.notFound, "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID and /v1/deletions/ID here.")
     }
+    try Self.expectOnce("Authorization", in: request)
     guard let caller = callers.caller(showing: request.header("Authorization")) else {
       throw Problem(.unauthorized, "This wants Authorization: Bearer and the token of a caller.")
     }
@@ -102,11 +103,17 @@ final class AccountsEndpoint {
     throw problem
   }
 
+  /// Two fields of a name that has one value are two words: whoever else reads the request may go by the other one.
+  private static func expectOnce(_ name: String, in request: HTTPRequest) throws(Problem) {
+    if request.repeatsHeader(name) { throw Problem(.malformed, "\(name) stands there twice.") }
+  }
+
   // MARK: Sign-ins
 
   private func signIn(
     _ request: HTTPRequest, _ caller: AccountsSettings.Caller
   ) async throws(Problem) -> HTTPResponse {
+    try Self.expectOnce("Idempotency-Key", in: request)
     let key = request.header("Idempotency-Key")
     if let key, !(1...255 ~= key.utf8.count && key.utf8.allSatisfy { 0x21...0x7e ~= $0 }) {
       throw Problem(.malformed, "Idempotency-Key is 1 to 255 visible ASCII characters.")
@@ -123,8 +130,13 @@ final class AccountsEndpoint {
     return .json(private: signedIn.json)
   }
 
-  /// Reads a body. Returns the answer where it did not come.
+  /// Reads a body in JSON; one that is empty need not say so. Returns the answer where it did not come.
   private func read(_ request: HTTPRequest, upTo limit: Int) async throws(Problem) -> HTTPResponse? {
+    try Self.expectOnce("Content-Type", in: request)
+    let type = request.header("Content-Type")
+    guard type.map(Self.isJSON) ?? (request.announcedLength == 0) else {
+      throw Problem(.unsupportedMediaType, "The body is JSON, and Content-Type: application/json says so.")
+    }
     switch await request.readBody(upTo: limit) {
     case .complete: return nil
     case .refused(let refusal) where refusal.status == 408: return HTTPResponse(status: 408)
@@ -132,6 +144,12 @@ final class AccountsEndpoint {
       throw Problem(refusal.status == 413 ? .tooLarge : .malformed, "The body cannot be read, or is too large.")
     case .lost: return HTTPResponse(status: 408)
     }
+  }
+
+  /// Whether a media type is that of JSON, whatever its parameters (RFC 9110, section 8.3.1).
+  private static func isJSON(_ type: String) -> Bool {
+    let name = type.prefix { $0 != ";" }
+    return name.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map { $0 | 0x20 } == Array("application/json".utf8)
   }
 
   // MARK: Accounts

@@ -35,7 +35,7 @@ final class AccountsMetrics {
       registry.counter("siwa_accounts_answers_total", "Answers to applications, by status.", labels: ["status": status])
     }
     answers = Dictionary(
-      [200, 202, 400, 401, 403, 404, 405, 409, 410, 413, 422, 429, 503].map { ($0, answer("\($0)")) },
+      [200, 202, 400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 429, 503].map { ($0, answer("\($0)")) },
       uniquingKeysWith: { first, _ in first })
     others = answer("other")
     outcomes = Dictionary(

@@ -11,6 +11,7 @@ struct Problem: Error {
     case tooManyRequests = "too-many-requests"
     case malformed
     case tooLarge = "too-large"
+    case unsupportedMediaType = "unsupported-media-type"
     case clientNotAllowed = "client-not-allowed"
     case identityTokenRefused = "identity-token-refused"
     case codeRefused = "code-refused"
@@ -52,6 +53,7 @@ struct Problem: Error {
     case .beginAgain, .authorizationEnded: 409
     case .erased: 410
     case .tooLarge: 413
+    case .unsupportedMediaType: 415
     case .identityTokenRefused, .codeRefused, .idempotencyKeyReused: 422
     case .tooManyRequests: 429
     case .unavailable: 503
@@ -66,6 +68,7 @@ struct Problem: Error {
     case .tooManyRequests: "Too many requests"
     case .malformed: "The request is not of its form"
     case .tooLarge: "The request is too large"
+    case .unsupportedMediaType: "The body is not JSON"
     case .clientNotAllowed: "The caller may not act for this app"
     case .identityTokenRefused: "The identity token is not believed"
     case .codeRefused: "Apple does not take the authorization code"
