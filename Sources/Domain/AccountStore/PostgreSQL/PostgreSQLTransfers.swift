@@ -15,7 +15,8 @@ enum PostgreSQLTransfers {
   /// transaction ends.
   static func lock(_ plan: TransferPlan, in batch: inout Batch) { batch.append(Self.plan, plan.name) }
 
-  /// Adds three executions that read what bears on answers: users, whose identifiers those are, and whose accounts.
+  /// Adds three executions that read what bears on answers: users, whose identifiers those are, and whose accounts. With
+  /// `plan + 0` no index is looked at for the plan, of which the server would read all.
   static func readFacts(
     of results: [TransferResult], in plan: TransferPlan, _ keys: StoreKeys, in batch: inout Batch
   ) {
@@ -28,12 +29,12 @@ enum PostgreSQLTransfers {
     batch.append(
       """
       SELECT number, identifier FROM siwa.transfer_user
-      WHERE plan = (SELECT number FROM siwa.transfer_plan WHERE name = $1) AND identifier = ANY ($2)
+      WHERE plan + 0 = (SELECT number FROM siwa.transfer_plan WHERE name = $1) AND identifier = ANY ($2)
       """, plan.name, PostgreSQLArray(results.identifiers(keys)))
     batch.append(
       """
       SELECT number, account FROM siwa.transfer_user
-      WHERE plan = (SELECT number FROM siwa.transfer_plan WHERE name = $1) AND account = ANY ($2)
+      WHERE plan + 0 = (SELECT number FROM siwa.transfer_plan WHERE name = $1) AND account = ANY ($2)
         AND state <> 'conflict'
       """, plan.name, PostgreSQLArray(results.accounts(of: plan.team).map { keys.id(of: $0).bytes }))
   }

@@ -82,8 +82,12 @@ final class SQLiteTransfers {
       WHERE plan = ? AND number > ? AND state = ?4 ORDER BY number LIMIT ?3
       """)
     ownerOfIdentifier = try database.prepare("SELECT number FROM transfer_user WHERE plan = ? AND identifier = ?")
+    // By itself SQLite reads all of the plan.
     ownerOfAccount = try database.prepare(
-      "SELECT number FROM transfer_user WHERE plan = ? AND account = ? AND state <> 'conflict'")
+      """
+      SELECT number FROM transfer_user INDEXED BY transfer_user_account
+      WHERE plan = ? AND account = ? AND state <> 'conflict'
+      """)
     importing = try database.prepare(
       "INSERT INTO transfer_import (plan, digest, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
     // The index alone is read, in its order.

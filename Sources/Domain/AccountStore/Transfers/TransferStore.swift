@@ -50,8 +50,8 @@ package protocol TransferStore: AnyObject, Sendable {
     _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp
   ) async throws(AccountStoreError) -> [TransferUser.State]?
 
-  /// How far a plan is: exact, and counted anew each time, 0.1 s for a million users. Ask at the beginning and at the end,
-  /// and count in between what `record` returns.
+  /// How far a plan is: exact, and counted anew each time, a quarter of a second for a million users. Ask at the beginning
+  /// and at the end, and count in between what `record` returns.
   func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus
 }
 
