@@ -27,7 +27,7 @@ enum Examples {
 
   static let kinds: [AccountEvent.Kind] = [
     .emailEnabled(address, isPrivate: true), .emailDisabled(address, isPrivate: false), .consentRevoked,
-    .accountDelete, .accountDeletionRequested, .credentialInvalid,
+    .accountDelete, .accountDeletionRequested, .credentialInvalid, .accountTransferred,
   ]
 
   static func event(_ kind: AccountEvent.Kind, id: EventID = jti) -> AccountEvent {

@@ -76,14 +76,15 @@ package struct SampleHistory: Sendable {
   package mutating func isDone(
     _ id: String, _ kind: AccountEvent.Kind = .accountDelete, at seconds: Double, account: UInt8 = 1
   ) {
-    if kind != .mailOn, kind != .mailOff {
+    if kind != .mailOn, kind != .mailOff, kind != .accountTransferred {
       does(.tokensRevoked, id, kind, by: .tokenRevoker, at: seconds, account: account)
       does(.sessionsEnded, id, kind, by: .tokenRevoker, at: seconds, account: account)
       does(
         .accountErased, id, kind, by: .dataEraser, at: seconds + 1, account: account,
         targets: [.init(name: "shop", state: "erased", before: 1, affected: 3, after: 0)])
     }
-    does(.relayChanged, id, kind, by: .emailRelay, at: seconds + 2, account: account)
+    let name: AccountOutcome.Name = kind == .accountTransferred ? .accountTransferred : .relayChanged
+    does(name, id, kind, by: .emailRelay, at: seconds + 2, account: account)
   }
 
   /// A person decides about a letter.
@@ -116,6 +117,9 @@ extension AccountEvent.Kind {
   package static var mailOff: Self { .emailDisabled(RelayAddress("x@privaterelay.appleid.com")!, isPrivate: true) }
   /// One of each.
   package static var each: [Self] {
-    [.mailOn, .mailOff, .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid]
+    [
+      .mailOn, .mailOff, .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid,
+      .accountTransferred,
+    ]
   }
 }

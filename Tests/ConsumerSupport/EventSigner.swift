@@ -53,7 +53,7 @@ package struct EventSigner: Sendable {
     case .emailEnabled(let address, let isPrivate), .emailDisabled(let address, let isPrivate):
       members.append(.init("email", .string(address.text)))
       members.append(.init("is_private_email", .string(isPrivate ? "true" : "false")))
-    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid: break
+    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid, .accountTransferred: break
     }
     let issued = event.issuedAt.milliseconds / 1000
     let claims: JSONValue = [

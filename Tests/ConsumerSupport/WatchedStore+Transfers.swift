@@ -60,4 +60,12 @@ extension WatchedStore {
   package func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus {
     try await watch(.transferCensus) { () throws(AccountStoreError) in try await store.census(of: plan) }
   }
+
+  package func recognizedTransfer(
+    of account: Account, claiming claim: TransferClaim
+  ) async throws(AccountStoreError) -> RecognizedTransfer? {
+    try await watch(.recognizedTransfer) { () throws(AccountStoreError) in
+      try await store.recognizedTransfer(of: account, claiming: claim)
+    }
+  }
 }

@@ -15,7 +15,7 @@ package final class WatchedStore: AccountStore {
     case requestDeletion, lastDeletion, deletion, outbox, takeOutbox, removeFromOutbox, leaveOutbox
     case lease, take, giveUp, claimTokens, recordValidations, validationCensus
     case addPlan, transferPlans, updatePlan, removePlan, addUsers, addAccounts, noteImport, transferUsers
-    case recordTransfers, transferCensus
+    case recordTransfers, transferCensus, recognizedTransfer
   }
 
   package typealias Watch = @Loop (Call) throws(AccountStoreError) -> Void
@@ -81,10 +81,11 @@ package final class WatchedStore: AccountStore {
   }
 
   package func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
+    claiming claim: TransferClaim?
   ) async throws(AccountStoreError) -> RecordedSignIn {
     try await watch(.recordSignIn) { () throws(AccountStoreError) in
-      try await store.recordSignIn(account, at: time, tokens: tokens, of: request)
+      try await store.recordSignIn(account, at: time, tokens: tokens, of: request, claiming: claim)
     }
   }
 

@@ -50,6 +50,7 @@ private struct Members: RecordMembers {
       case "account-delete": .accountDelete
       case "account-deletion-requested": .accountDeletionRequested
       case "credential-invalid": .credentialInvalid
+      case "account-transferred": .accountTransferred
       default: throw EventDecodingError(code: .unknownType, detail: "type")
       }
     }

@@ -16,7 +16,7 @@ extension AccountEvent {
     case .emailEnabled(let address, let isPrivate), .emailDisabled(let address, let isPrivate):
       json.append(#","email":"#, escaping: address.text)
       json.append(contentsOf: (isPrivate ? #","is_private_email":true}"# : #","is_private_email":false}"#).utf8)
-    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid:
+    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid, .accountTransferred:
       json.append(UInt8(ascii: "}"))
     }
     return json

@@ -8,6 +8,7 @@ extension AccountEvent.Kind {
     case .accountDelete: "account-delete"
     case .accountDeletionRequested: "account-deletion-requested"
     case .credentialInvalid: "credential-invalid"
+    case .accountTransferred: "account-transferred"
     }
   }
 
@@ -15,5 +16,10 @@ extension AccountEvent.Kind {
   package var endsConsent: Bool { self == .consentRevoked || self == .credentialInvalid }
 
   /// Whether we say so ourselves: Apple has signed nothing, and a code under the account store's key vouches for it.
-  package var isOurOwn: Bool { self == .accountDeletionRequested || self == .credentialInvalid }
+  package var isOurOwn: Bool {
+    switch self {
+    case .accountDeletionRequested, .credentialInvalid, .accountTransferred: true
+    case .emailEnabled, .emailDisabled, .consentRevoked, .accountDelete: false
+    }
+  }
 }

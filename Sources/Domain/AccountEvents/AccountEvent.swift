@@ -31,6 +31,9 @@ public struct AccountEvent: Sendable, Hashable {
     /// Apple no longer takes the refresh tokens that we hold of the person, and has not told us why: we have found that
     /// ourselves, as of the sign-in that they stand for. What follows is what follows from `consentRevoked`.
     case credentialInvalid
+    /// The app has changed teams, and the person with it: this account is one of theirs, at the team before or at the team
+    /// that has the app now. We have found that ourselves. What becomes of mail to them, the account store knows.
+    case accountTransferred
   }
 
   /// An event from its parts, each of them valid by its type.

@@ -17,6 +17,9 @@ public struct AccountOutcome: Sendable, Hashable {
     case accountErased = "account-erased"
     /// Mail to the account may be sent now, or may not any more.
     case relayChanged = "relay-changed"
+    /// The app has changed teams, and the account's person with it: mail to them goes to another account from now on, or has
+    /// come to this one.
+    case accountTransferred = "account-transferred"
     /// Nothing was done: `reason` says why. Every event that one of siwa's consumers has settled has an outcome of it, but
     /// for those that a version before this one settled without an effect. Other consumers may announce nothing.
     case noEffect = "no-effect"

@@ -116,6 +116,7 @@ extension EventRecord.Header {
   fileprivate static let accountDelete = Self("ce_type", "com.apple.siwa.account-delete.v1")
   fileprivate static let accountDeletionRequested = Self("ce_type", "com.apple.siwa.account-deletion-requested.v1")
   fileprivate static let credentialInvalid = Self("ce_type", "com.apple.siwa.credential-invalid.v1")
+  fileprivate static let accountTransferred = Self("ce_type", "com.apple.siwa.account-transferred.v1")
   fileprivate static let tokensRevoked = Self("ce_type", "com.apple.siwa.tokens-revoked.v1")
   fileprivate static let revocationUnproven = Self("ce_type", "com.apple.siwa.revocation-unproven.v1")
   fileprivate static let noToken = Self("ce_type", "com.apple.siwa.no-token.v1")
@@ -144,6 +145,7 @@ extension AccountOutcome.Name {
     case .sessionsEnded: .sessionsEnded
     case .accountErased: .accountErased
     case .relayChanged: .relayChanged
+    case .accountTransferred: .accountTransferred
     case .noEffect: .noEffect
     }
   }
@@ -158,6 +160,7 @@ extension AccountEvent.Kind {
     case .accountDelete: .accountDelete
     case .accountDeletionRequested: .accountDeletionRequested
     case .credentialInvalid: .credentialInvalid
+    case .accountTransferred: .accountTransferred
     }
   }
 

@@ -47,9 +47,21 @@ package protocol AccountStore: TransferStore {
   ///
   /// With the `request` of an exchange that was begun, that is finished in the same transaction; of one that is finished
   /// already nothing is changed, and what became of it is returned.
+  ///
+  /// With the `claim` of a believed identity token that the person comes from another team, and within the time for that:
+  /// the user of a receiving plan is done, in the same transaction. Where their account of before is in this store, that one
+  /// and this are joined: what is known of mail moves, with the address of the claim, and events of our own say so. Where two
+  /// accounts would become one, the user is a conflict, and nothing is joined.
   func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
+    claiming claim: TransferClaim?
   ) async throws(AccountStoreError) -> RecordedSignIn
+
+  /// Whom the operator knows somebody as who has signed in with such a claim; nil where they are not recognized, or the
+  /// plan is gone.
+  func recognizedTransfer(
+    of account: Account, claiming claim: TransferClaim
+  ) async throws(AccountStoreError) -> RecognizedTransfer?
 
   /// Notes that a code is about to be sent to Apple, or finds how that stands. Who is told `.begun` is the only one ever.
   func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing
@@ -224,6 +236,13 @@ package protocol AccountStore: TransferStore {
 }
 
 extension AccountStore {
+  /// Records a sign-in without a claim.
+  package func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+  ) async throws(AccountStoreError) -> RecordedSignIn {
+    try await recordSignIn(account, at: time, tokens: tokens, of: request, claiming: nil)
+  }
+
   /// Records a sign-in that no exchange is noted of, and returns the tokens that are not kept.
   package func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken]

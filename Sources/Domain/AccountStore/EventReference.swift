@@ -74,16 +74,16 @@ public struct EventWeight: Sendable, Hashable {
   public let severity: Int
   /// Decides between events of the same millisecond.
   public let tie: Int
-  /// The severity up to which it makes others void once it was applied; mostly its own.
-  package let covers: Int
+  /// The severity up to which it makes others void once it was applied, mostly its own; nil where it makes none void.
+  package let covers: Int?
 
   /// A weight; both from 0 to 100.
   public init(severity: Int, tie: Int) { self.init(severity: severity, tie: tie, covers: severity) }
 
   /// The weight of an event that covers less than what covers it, such as one that takes away a part of its own: all from
   /// 0 to 100.
-  package init(severity: Int, tie: Int, covers: Int) {
-    precondition(0...100 ~= severity && 0...100 ~= tie && 0...severity ~= covers)
+  package init(severity: Int, tie: Int, covers: Int?) {
+    precondition(0...100 ~= severity && 0...100 ~= tie && 0...severity ~= covers ?? 0)
     (self.severity, self.tie, self.covers) = (severity, tie, covers)
   }
 }

@@ -62,6 +62,47 @@ import Testing
     await relay.drain()
   }
 
+  /// The event says nothing of mail: what is said is what the store knows, of the account of before as of the one of now, and
+  /// again where all is read once more.
+  @Test func whereAPersonComesFromAnotherTeamMailGoesToTheNewAddressAlone() async throws {
+    let relay = try await relay()
+    try await relay.assign(0)
+    let before = AccountEvent.sample(1).account
+    let after = Account(team: try #require(TeamID("Z9Y8X7W6V5")), subject: try #require(AppleSubject("ada-elsewhere")))
+    let address = try #require(RelayAddress("other@privaterelay.appleid.com"))
+    try await relay.send(try Happening("disabled", 5).event())
+    try await relay.store.transfer(
+      before, to: after, address, with: AccountEvent.sample(1).audience, at: .sample(1_700_000_100_000))
+    let events = try await relay.store.waitingEvents()
+    #expect(events.map(\.account) == [before, after] && events.allSatisfy { $0.kind == .accountTransferred })
+    for event in events { try await relay.send(event) }
+    func check(_ relay: ProcessorRig) throws {
+      let said = relay.cluster.appended(on: Topic.emailRelay.name).filter { $0.key != nil }
+      let last = Dictionary(said.map { ($0.key, $0.value) }) { $1 }
+      #expect(last.count == 2 && last[before.key] == .some(nil))
+      let record = try RelayRecord(decoding: try #require(last[after.key] ?? nil))
+      #expect(record.account == after && record.state.status == .disabled && record.state.address == address)
+      #expect(record.state.since == (try Happening("disabled", 5).event().occurredAt))
+    }
+    try check(relay)
+    let outcomes = try relay.cluster.appended(on: Topic.outcomes.name).suffix(2).map {
+      try AccountOutcome(decoding: try #require($0.value))
+    }
+    #expect(outcomes.map(\.name) == [.accountTransferred, .accountTransferred])
+    #expect(outcomes.map(\.account) == [before, after].map { relay.store.hash(of: $0) })
+    // What is told of the new account afterwards counts, be it from before the transfer.
+    let late = AccountEvent(
+      id: try #require(EventID("late")), team: after.team, audience: events[0].audience, subject: after.subject,
+      kind: .emailEnabled(address, isPrivate: true), occurredAt: .sample(1_700_000_050_000),
+      issuedAt: .sample(1_700_000_050_000))
+    try await relay.send(late)
+    guard case .known(let state) = try await relay.store.relayStates(of: [after])[0] else {
+      return #expect(Bool(false))
+    }
+    #expect(state.status == .enabled)
+    await relay.drain()
+  }
+
   /// The authorization of that sign-in is over, whatever Apple has told of mail since.
   @Test func whatIsKnownOfMailGoesWithAnAuthorizationThatIsFoundToBeOver() async throws {
     let relay = try await relay()

@@ -94,6 +94,32 @@ import Testing
     }
   }
 
+  /// The app has changed teams: what ends the account of before is said of the one that the person has now.
+  @Test(arguments: [
+    (AccountEvent.Kind.consentRevoked, AccountEvent.Kind.credentialInvalid), (.credentialInvalid, .credentialInvalid),
+    (.accountDelete, .accountDeletionRequested), (.accountDeletionRequested, .accountDeletionRequested),
+  ])
+  func whatEndsAnAccountIsSaidOfItsSuccessorOnce(_ kind: AccountEvent.Kind, _ told: AccountEvent.Kind) async throws {
+    try await RevokerRig.run { rig in
+      let before = try RevokerRig.account("ada")
+      let after = Account(
+        team: try #require(TeamID("Z9Y8X7W6V5")), subject: try #require(AppleSubject("ada-at-the-other-team")))
+      try await rig.signIn(at: 10)
+      try await rig.process.store.transfer(
+        before, to: after, try #require(RelayAddress("ada@privaterelay.appleid.com")),
+        with: try #require(ClientID(RevokerRig.app)), at: .event(15))
+      try await rig.process.store.removeFromOutbox(rig.process.store.waitingEvents().map(\.id))
+      try rig.happen(kind, 20)
+      try rig.happen(kind, 20, to: "bob", id: "of-bob")
+      try await rig.process.untilDone(2)
+      try await rig.restart(rereading: true)
+      try await rig.process.untilDone(2)
+      let waiting = try await rig.process.store.waitingEvents()
+      #expect(waiting.map(\.account) == [after] && waiting.map(\.kind) == [told])
+      #expect(waiting.map(\.occurredAt) == [.event(20)] && waiting.map(\.audience.text) == [RevokerRig.app])
+    }
+  }
+
   @Test func eventsAboutMailArePassedOver() async throws {
     try await RevokerRig.run { rig in
       let address = try #require(RelayAddress("a@privaterelay.appleid.com"))

@@ -48,7 +48,7 @@ package final class DataEraser {
   /// A deletion covers what a withdrawn consent erases, and not the reverse.
   @Sendable nonisolated static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
-    case .emailEnabled, .emailDisabled: nil
+    case .emailEnabled, .emailDisabled, .accountTransferred: nil
     case .consentRevoked, .credentialInvalid: Interest(severity: 1, yieldsTo: [.signIn])
     case .accountDeletionRequested: Interest(severity: 2, tie: 0, yieldsTo: [.signIn])
     case .accountDelete: Interest(severity: 2, tie: 1, yieldsTo: [.signIn])

@@ -11,6 +11,8 @@ package enum EmailRelay {
     consumer.compacted = EventConsumer.Compacted(.emailRelay) { announcements throws(AccountStoreError) in
       try await restate(announcements, from: store)
     }
+    // The store has moved the state when it wrote the event, which says nothing of it.
+    consumer.compacted?.isComposed = { $0.kind == .accountTransferred }
     return consumer
   }
 
@@ -18,6 +20,7 @@ package enum EmailRelay {
   enum Outcome: String, CaseIterable {
     case kept = "state-kept"
     case forgotten = "state-forgotten"
+    case transferred = "state-transferred"
   }
 
   /// E-mail events and withdrawn consents yield to each other by time, and of one moment to the one that takes more away.
@@ -29,6 +32,8 @@ package enum EmailRelay {
     case .consentRevoked: Interest(severity: 0, tie: 2, yieldsTo: [])
     // As of the sign-in that is over: what Apple told of mail since then is over, too, up to the next sign-in.
     case .credentialInvalid: Interest(EventWeight(severity: 1, tie: 0, covers: 0), yieldsTo: [.signIn])
+    // Nothing makes it void, and it makes nothing void: it only says what the store knows by then.
+    case .accountTransferred: Interest(EventWeight(severity: 2, tie: 0, covers: nil), yieldsTo: [])
     case .accountDeletionRequested: Interest(severity: 1, tie: 0, yieldsTo: [.signIn])
     case .accountDelete: Interest(severity: 1, tie: 1, yieldsTo: [.signIn])
     }
@@ -36,6 +41,7 @@ package enum EmailRelay {
 
   @Sendable private static func decide(_ delivery: Delivery) -> Decision {
     let event = delivery.event
+    if event.kind == .accountTransferred { return Decision(Outcome.transferred.rawValue) }
     guard let state = RelayState(event) else {
       let isGone = !event.kind.endsConsent
       return Decision(
@@ -49,7 +55,8 @@ package enum EmailRelay {
   ) -> [Announcement] {
     let outcome = Announcement(
       AccountOutcome(
-        account: account, name: .relayChanged, cause: AccountOutcome.Cause(event),
+        account: account, name: event.kind == .accountTransferred ? .accountTransferred : .relayChanged,
+        cause: AccountOutcome.Cause(event),
         consumer: ConsumerName.emailRelay.text, doneAt: entry.at))
     guard let state = RelayState(event) else { return [Announcement(forgettingRelayOf: event.account), outcome] }
     return [Announcement(RelayRecord(account: event.account, state: state, event: event.id)), outcome]
@@ -76,7 +83,7 @@ extension RelayState {
       self.init(status: .disabled, address: address, isPrivate: isPrivate, since: since)
     // Unknown is not enabled, so nothing has to be kept to forbid. The echo of our own revocation comes after an erasure
     // and must not bring the person back.
-    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid: return nil
+    case .consentRevoked, .accountDelete, .accountDeletionRequested, .credentialInvalid, .accountTransferred: return nil
     }
   }
 }

@@ -43,6 +43,8 @@ public struct EventConsumer: Sendable {
     package let topic: Topic
     /// Says what the last record of each announcement's key is to be: the announcement itself, where nothing is newer.
     package let restate: @Loop @Sendable ([Announcement]) async throws(AccountStoreError) -> [Announcement]
+    /// Whether what an event leads to is not known from the event, and is what is true by then.
+    package var isComposed: @Sendable (AccountEvent) -> Bool = { _ in false }
 
     /// A topic, and what is true of its keys.
     package init(

@@ -25,8 +25,9 @@ extension EventProcessor {
     let hash = store.newest(of: reference.hash) ?? reference.hash
     let announcements = consumer.announcements(event, hash, entry)
     guard !announcements.isEmpty else { return step(record, .settled(isToBeAnnounced: false)) }
-    let isComposed = announcements.contains { $0.topic == consumer.compacted?.topic }
-    record.outbound = Outbound(announcements, isToBeComposed: isAgain && isComposed)
+    let isCompacted = announcements.contains { $0.topic == consumer.compacted?.topic }
+    let isToBeComposed = isCompacted && (isAgain || consumer.compacted?.isComposed(event) ?? false)
+    record.outbound = Outbound(announcements, isToBeComposed: isToBeComposed)
     step(record, .settled(isToBeAnnounced: true))
   }
 

@@ -247,6 +247,10 @@ extension SignedIn {
     members.append(.init("relay", relay.answer))
     if let status = token.realUserStatus { members.append(.init("realUserStatus", .string(status.name))) }
     if let subject = token.transferSubject { members.append(.init("transferSub", .string(subject.text))) }
+    if let transfer {
+      let origin = AccountOrigin(fromTeam: transfer.fromTeam, former: transfer.former)
+      members.append(.init("transfer", .object([.init("key", .string(transfer.key))] + origin.members)))
+    }
     if let organization = token.organization { members.append(.init("organization", .string(organization))) }
     return .object(members)
   }
@@ -281,7 +285,17 @@ extension AccountProfile {
       return .object(members)
     }
     members += [.init("signIns", .array(list)), .init("relay", relay.answer)]
+    if let origin { members.append(.init("transfer", .object(origin.members))) }
     return .object(members)
+  }
+}
+
+extension AccountOrigin {
+  /// The team of before, and the account there.
+  fileprivate var members: [JSONValue.Member] {
+    var members: [JSONValue.Member] = [.init("fromTeam", .string(fromTeam.text))]
+    if let former { members.append(.init("accountId", .string(former.description))) }
+    return members
   }
 }
 

@@ -13,6 +13,8 @@ struct SignedIn {
   /// When Apple signed the exchange's own identity token.
   let at: Timestamp
   let relay: RelayKnowledge
+  /// Whom the operator knows the person as, where they come from another team and were recognized.
+  let transfer: RecognizedTransfer?
 }
 
 /// Signs people in: believes their identity tokens, exchanges their codes, each once, and has the store keep the tokens.
@@ -71,13 +73,16 @@ final class SignIns {
     let outcome = await outcome(of: exchange, request, token)
     metrics.count(AccountsMetrics.Outcome(outcome))
     let (isNew, at) = try outcome.get()
-    let relay: RelayKnowledge
     do throws(AccountStoreError) {
-      relay = try await store.relayStates(of: [token.account]).first ?? .unknown
+      var transfer: RecognizedTransfer?
+      if let claim = TransferClaim(token) {
+        transfer = try await store.recognizedTransfer(of: token.account, claiming: claim)
+      }
+      let relay = try await store.relayStates(of: [token.account]).first ?? .unknown
+      return SignedIn(token: token, id: id, isNew: isNew, at: at, relay: relay, transfer: transfer)
     } catch {
       throw .unavailable("The sign-in is kept; the account store does not answer. Repeat the same request.")
     }
-    return SignedIn(token: token, id: id, isNew: isNew, at: at, relay: relay)
   }
 
   /// Waits until every token is kept, or revoked.
@@ -200,7 +205,7 @@ final class SignIns {
       return .failure(.codeOfSomebodyElse)
     }
     let signIn = Kept(
-      account: own.account, at: own.issuedAt, refresh: refresh,
+      account: own.account, at: own.issuedAt, claim: TransferClaim(token), refresh: refresh,
       token: NewToken(kind: .refresh, client: exchange.client, value: value))
     do throws(AccountStoreError) {
       return await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
@@ -215,12 +220,14 @@ final class SignIns {
   private struct Kept {
     let account: Account
     let at: Timestamp
+    let claim: TransferClaim?
     let refresh: RefreshToken
     let token: NewToken
   }
 
   private func record(_ signIn: Kept, of exchange: CodeExchange) async throws(AccountStoreError) -> RecordedSignIn {
-    try await store.recordSignIn(signIn.account, at: signIn.at, tokens: [signIn.token], of: exchange.request)
+    try await store.recordSignIn(
+      signIn.account, at: signIn.at, tokens: [signIn.token], of: exchange.request, claiming: signIn.claim)
   }
 
   /// What follows from what the store has recorded.
@@ -349,6 +356,14 @@ final class SignIns {
 
   private func note(_ message: StaticString, _ error: AccountStoreError) {
     logger.error(message, ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+  }
+}
+
+extension TransferClaim {
+  /// What a token claims; nil where the app has not changed teams lately.
+  fileprivate init?(_ token: VerifiedIdentityToken) {
+    guard let subject = token.transferSubject else { return nil }
+    self.init(subject, address: token.email?.address, isPrivate: token.email?.isPrivate ?? false)
   }
 }
 

@@ -30,7 +30,7 @@ extension RecordedOutcome.Ending {
       // Which apps a withdrawn consent was of, and so which tokens it ended, the outcome does not say.
       guard consumer == .tokenRevoker, isDeletion else { return nil }
       self = .tokensEnded
-    case .accountErased, .relayChanged, .sessionsEnded, .noEffect: return nil
+    case .accountErased, .relayChanged, .accountTransferred, .sessionsEnded, .noEffect: return nil
     }
   }
 }

@@ -79,6 +79,8 @@ struct ChangedAccount {
         event.account
       }
     case .fenceAccount(let isFinal): leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
+    // Of another account.
+    case .tellSuccessor: break
     }
   }
 
@@ -105,7 +107,7 @@ struct ChangedAccount {
     _ account: Account, at time: Timestamp, _ tokens: [NewToken], _ ended: EndedAuthorizations, _ keys: StoreKeys
   ) throws(AccountStoreError) -> [NewToken] {
     // Of the account as it was before its erasure.
-    if let erasure = facts.erasure, erasure.at >= time { return tokens }
+    if facts.isErased(at: time) { return tokens }
     try keep(account, keys)
     let last = facts.signedInAt.map { max($0, time) } ?? time
     facts.signedInAt = last
@@ -115,9 +117,22 @@ struct ChangedAccount {
     return over
   }
 
+  /// Sees to it that there is a row for somebody who comes from another team.
+  mutating func arrive(_ account: Account, _ keys: StoreKeys) throws(AccountStoreError) { try keep(account, keys) }
+
+  /// Whether there is a row for it.
+  var isThere: Bool { facts.key != nil || made != nil }
+
+  /// Mail to it is so from now on; it has a row.
+  mutating func setMail(_ state: RelayState) { relay = .set(state) }
+
+  /// Nothing is known of mail to it any more.
+  mutating func forgetMail() { relay = .removed }
+
   /// Makes void what the event outweighs, which nothing makes void.
   mutating func raiseFence(of event: EventReference, for consumer: ConsumerName) {
-    let (severity, at, tie) = (event.weight.covers, event.occurredAt, event.weight.tie)
+    guard let severity = event.weight.covers else { return }
+    let (at, tie) = (event.occurredAt, event.weight.tie)
     let isHighest = severity == event.weight.severity
     guard let index = fences.firstIndex(where: { $0.severity == severity && $0.consumer == consumer }) else {
       fences.append(Fence(consumer: consumer, severity: severity, at: at, tie: tie, isHighest: isHighest))

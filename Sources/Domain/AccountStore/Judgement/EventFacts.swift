@@ -43,6 +43,9 @@ struct AccountFacts {
   /// Its last sign-in, as its last erasure has noted it.
   var erasureSignedInAt: Timestamp?
 
+  /// Whether what was at that moment is erased.
+  func isErased(at time: Timestamp) -> Bool { erasure.map { $0.at >= time } ?? false }
+
   /// Whether it was erased, and the person has not signed in since.
   var isErased: Bool { erasure.map { erasure in !(signedInAt.map { $0 > erasure.at } ?? false) } ?? false }
 

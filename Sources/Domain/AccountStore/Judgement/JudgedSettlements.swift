@@ -22,13 +22,16 @@ struct JudgedSettlements {
   private(set) var ledger: [LedgerRow] = []
   /// The accounts of those that were applied.
   private(set) var accounts: [ChangedAccount] = []
+  /// What the accounts that others have become are told.
+  private(set) var events: [SealedOutboxRecord] = []
   private var places: [AccountHash: Int] = [:]
   private var settled: [Place: LedgerEntry] = [:]
 
-  /// Judges `settlements`, of which the database knows `facts`, each at its index, and `kept` of those who may be erased.
+  /// Judges `settlements`, of which the database knows `facts`, each at its index, `kept` of those who may be erased, and
+  /// the `successors` of those who came to another account with an app.
   init(
-    _ settlements: [Settlement], _ facts: [EventFacts], kept: [AccountHash: KeptAccount], at time: Timestamp,
-    _ keys: StoreKeys
+    _ settlements: [Settlement], _ facts: [EventFacts], kept: [AccountHash: KeptAccount],
+    successors: [AccountHash: Account], at time: Timestamp, _ keys: StoreKeys
   ) throws(AccountStoreError) {
     guard facts.count == settlements.count else { throw AccountStoreError(.damaged, "another number of facts") }
     outcomes.reserveCapacity(settlements.count)
@@ -60,7 +63,13 @@ struct JudgedSettlements {
         }
         (outcome, detail) = (decided, settlement.detail)
         let account = changed(event.hash, known.account, kept)
-        for change in settlement.changes { try accounts[account].apply(change, event, keys) }
+        for change in settlement.changes {
+          try accounts[account].apply(change, event, keys)
+          guard case .tellSuccessor(let kind, let client) = change, let successor = successors[event.hash] else {
+            continue
+          }
+          events.append(try keys.seal(kind, client, of: successor, after: event, at: time))
+        }
         accounts[account].raiseFence(of: event, for: consumer)
         outcomes.append(.applied)
       }
@@ -81,5 +90,47 @@ struct JudgedSettlements {
     accounts.append(ChangedAccount(hash, facts, kept: kept[hash]))
     places[hash] = accounts.count - 1
     return accounts.count - 1
+  }
+}
+
+extension Settlement {
+  /// Whether another account may be told.
+  var tellsSuccessor: Bool {
+    changes.contains { change in if case .tellSuccessor = change { true } else { false } }
+  }
+}
+
+extension StoreKeys {
+  /// The event that says of an account what happened to the one that it was before.
+  fileprivate func seal(
+    _ kind: AccountEvent.Kind, _ client: ClientID, of successor: Account, after event: EventReference,
+    at time: Timestamp
+  ) throws(AccountStoreError) -> SealedOutboxRecord {
+    let id = self.id(of: successor)
+    let said = AccountEvent(
+      id: .ofOurOwn("successor", Array(event.id.text.utf8) + id.bytes), team: successor.team, audience: client,
+      subject: successor.subject, kind: kind, occurredAt: event.occurredAt, issuedAt: time)
+    return try seal(said, of: id, at: time)
+  }
+}
+
+/// The account that another one has become, as it is kept.
+struct SealedSuccessor {
+  let former: AccountHash
+  let row: SealedAccount
+}
+
+extension [SealedSuccessor] {
+  /// Those that open, by what they were before.
+  func opened(_ keys: StoreKeys) throws(AccountStoreError) -> [AccountHash: Account] {
+    var accounts: [AccountHash: Account] = [:]
+    for successor in self {
+      do throws(AccountStoreError) {
+        accounts[successor.former] = try successor.row.open(with: keys).account
+      } catch {
+        guard error.code == .sealBroken || error.code == .damaged else { throw error }
+      }
+    }
+    return accounts
   }
 }

@@ -8,6 +8,8 @@ struct TransferFacts {
   var identifiers: [[UInt8]: Int64] = [:]
   /// Which users have accounts, but for those with a conflict.
   var accounts: [AccountID: Int64] = [:]
+  /// What bears on the accounts that Apple named.
+  var arrivals = ArrivalFacts()
 }
 
 /// Answers of Apple's about users of a plan, judged one after the other: each by what the database had, and by what those
@@ -16,13 +18,17 @@ struct JudgedTransfers {
   private(set) var states: [TransferUser.State] = []
   /// The rows that are to be written.
   private(set) var changed: [Int64: TransferRow] = [:]
+  /// What becomes of the accounts.
+  private(set) var arrivals: JudgedArrivals
   private var facts: TransferFacts
   private let plan: OpenTransferPlan
+  private let time: Timestamp
 
   init(
-    _ results: [TransferResult], _ facts: TransferFacts, of plan: OpenTransferPlan
+    _ results: [TransferResult], _ facts: TransferFacts, of plan: OpenTransferPlan, at time: Timestamp
   ) throws(AccountStoreError) {
-    (self.facts, self.plan) = (facts, plan)
+    (self.facts, self.plan, self.time) = (facts, plan, time)
+    arrivals = JudgedArrivals(facts.arrivals, plan.keys)
     states.reserveCapacity(results.count)
     for result in results {
       // Of somebody who was erased meanwhile nothing comes.
@@ -66,10 +72,21 @@ struct JudgedTransfers {
     case .done: return row.account == account ? .done : settle(row, .conflict, .otherAccount)
     case .waiting, .refused: break
     }
+    // Whoever was erased at our team stays so until they sign in.
+    if facts.arrivals.accounts[plan.keys.hash(of: account)]?.account.isErased == true {
+      return settle(row, .refused, .consentWithdrawn)
+    }
     guard var person = try plan.personIfWhole(row) else { return settle(row, .refused, .damaged) }
     guard subject.text != person.transferSubject?.text else { return settle(row, .refused, .uselessAnswer) }
     (person.subject, person.address, person.isPrivate) = (subject, address, isPrivate)
     if facts.accounts[account] != nil { return try settle(row, .conflict, .sameAccount, as: person) }
+    if let identifier = row.identifier {
+      let arrival = Arrival(
+        account: Account(team: plan.plan.team, subject: subject), identifier: identifier, address: address,
+        isPrivate: isPrivate, fromTeam: plan.plan.otherTeam, client: plan.plan.client, time: time)
+      if let conflict = arrivals.conflict(arrival) { return try settle(row, .conflict, conflict, as: person) }
+      try arrivals.join(arrival)
+    }
     facts.accounts[account] = row.number
     return try settle(row, .done, as: person)
   }

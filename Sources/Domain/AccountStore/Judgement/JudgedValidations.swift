@@ -83,7 +83,6 @@ extension StoreKeys {
     let event = AccountEvent(
       id: id, team: token.account.team, audience: token.client, subject: token.account.subject,
       kind: .credentialInvalid, occurredAt: end, issuedAt: time)
-    let record = EventRecord(event, requestedBy: nil, because: nil, code: code)
-    return try seal(record, id, of: self.id(of: token.account), at: time)
+    return try seal(event, of: self.id(of: token.account), at: time)
   }
 }

@@ -81,8 +81,7 @@ extension StoreKeys {
   func seal(
     _ deletion: Deletion, of account: Account, at time: Timestamp
   ) throws(AccountStoreError) -> SealedOutboxRecord {
-    let record = EventRecord(deletion.event(of: account), requestedBy: nil, because: nil, code: code)
-    return try seal(record, deletion.id, of: deletion.account, at: time)
+    try seal(deletion.event(of: account), of: deletion.account, at: time)
   }
 
   /// The name of the account outside of the store.

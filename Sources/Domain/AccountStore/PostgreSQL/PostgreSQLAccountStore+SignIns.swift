@@ -5,12 +5,15 @@ import PostgreSQL
 extension PostgreSQLAccountStore {
   /// Adds a sign-in with its tokens; of an exchange, once.
   func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
+    claiming claim: TransferClaim?
   ) async throws(AccountStoreError) -> RecordedSignIn {
-    try await keyed.write(to: CollectionOfOne(account)) { connection, keys in
+    // Accounts are locked in one order, so it has to be known before which there are.
+    let formers = try await formerAccounts(of: account, claim)
+    return try await keyed.write(to: CollectionOfOne(account), and: formers) { connection, keys in
       let hash = keys.hash(of: account)
       var reading = Batch.locked
-      reading.lock([hash], keys)
+      reading.lock([hash] + formers.map { keys.hash(of: $0) }, keys)
       let first = reading.count
       reading.append(
         """
@@ -44,10 +47,28 @@ extension PostgreSQLAccountStore {
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
       let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
       var writing = Batch()
-      try PostgreSQLWrites.write([changed], keys, in: &writing)
+      if let claim, !facts.isErased(at: time) {
+        let claimed = try await connection.facts(of: claim, account, formers, keys)
+        let judged = try JudgedClaim(claim, of: account, changed, claimed, at: time, keys)
+        try PostgreSQLArrivals.write(judged.arrivals, keys, in: &writing)
+        if let user = judged.user { PostgreSQLTransfers.write([user.row], of: user.plan, in: &writing) }
+      } else {
+        try PostgreSQLWrites.write([changed], keys, in: &writing)
+      }
       if let request { writing.end(request, recorded.outcome, at: applesTime) }
       if writing.count > 0 { _ = try await connection.run(writing) }
       return recorded
+    }
+  }
+
+  /// The accounts of before of somebody with a claim.
+  private func formerAccounts(
+    of account: Account, _ claim: TransferClaim?
+  ) async throws(AccountStoreError) -> [AccountID] {
+    guard let claim else { return [] }
+    let identifier = keyed.current.value.fingerprint(of: claim.subject)
+    return try await database.read { connection in
+      try await connection.formerAccounts(of: [identifier], to: account.team)
     }
   }
 
@@ -139,10 +160,11 @@ extension PostgreSQLAccountStore {
         """
         SELECT relay.status, relay.since, relay.is_private, relay.address,
           data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
-          team, subject
+          team, subject, origin.from_team, origin.former
         FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.relay USING (hash) LEFT JOIN siwa.account USING (hash)
           LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-        """, hash.bytes)
+          LEFT JOIN siwa.transferred_account AS origin ON origin.account = $2
+        """, hash.bytes, id.bytes)
       batch.append(
         """
         SELECT client, max(issued_at), max(validated_at) FROM siwa.token
@@ -161,6 +183,7 @@ extension PostgreSQLAccountStore {
             relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
           guard let key = facts.relay.account.key else { return }
           facts.row = SealedAccount(hash: hash, team: try row.value(10), subject: try row.value(11), key: key)
+          if try row.value(12, as: String?.self) != nil { facts.origin = try AccountOrigin(reading: row, from: 12) }
         case 2:
           guard let client = ClientID(try row.value(0)) else { throw .unexpectedValue("a token's client") }
           facts.signIns[client] = (try row.time(1), try row.timeIfPresent(2))
@@ -170,6 +193,29 @@ extension PostgreSQLAccountStore {
       }
       return try facts.knowledge(of: hash, with: keys)
     }
+  }
+}
+
+extension Connection {
+  /// What bears on a claim, whose accounts are locked.
+  fileprivate func facts(
+    of claim: TransferClaim, _ account: Account, _ formers: [AccountID], _ keys: StoreKeys
+  ) async throws -> ClaimFacts {
+    let (identifier, id) = (keys.fingerprint(of: claim.subject), keys.id(of: account))
+    var batch = Batch.byKey
+    PostgreSQLArrivals.read([identifier], in: nil, [id] + formers, keys, in: &batch)
+    batch.append("SELECT number, plan FROM siwa.transfer_user WHERE account = $1 AND state <> 'conflict'", id.bytes)
+    var reading = PostgreSQLArrivals.Reading()
+    var owners: [Int64: Int64] = [:]
+    try await run(batch) { execution, row throws(PostgreSQLError) in
+      if execution == 5 { owners[try row.value(1)] = try row.value(0) } else { try reading.add(row, of: execution - 1) }
+    }
+    let users = reading.users(of: identifier)
+    reading.facts.sent[identifier] = try users.sent(to: account.team, keys)
+    if let former = reading.facts.sent[identifier]?.row.account, !formers.contains(former) {
+      throw AccountStoreError.usersChanged
+    }
+    return ClaimFacts(users: users, owners: owners, arrivals: reading.facts)
   }
 }
 

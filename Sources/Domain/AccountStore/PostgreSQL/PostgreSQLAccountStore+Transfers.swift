@@ -134,9 +134,13 @@ extension PostgreSQLAccountStore {
     _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp
   ) async throws(AccountStoreError) -> [TransferUser.State]? {
     try results.expect(plan.side)
-    return try await keyed.write(to: []) { connection, keys in
+    // Accounts are locked in one order, so it has to be known before which of those that Apple named concern the store.
+    let (joined, formers) = try await accountsConcerned(by: results, of: plan)
+    return try await keyed.write(to: joined, and: formers) { connection, keys in
       let renewed = lease.renewed(at: time)
       var reading = Batch.locked
+      let concerned = joined.map { keys.id(of: $0) } + formers
+      if !concerned.isEmpty { reading.lock(concerned.map { keys.hash(of: $0) }, keys) }
       let first = reading.count
       reading.append(
         "UPDATE siwa.lease SET until = $3 WHERE name = $1 AND holder = $2", renewed.name, renewed.holder, renewed.until)
@@ -159,11 +163,49 @@ extension PostgreSQLAccountStore {
       // Nothing is written where the lease is somebody else's.
       guard counts[first] == 1 else { return nil }
       guard let known, known.plan.isSame(as: plan) else { throw AccountStoreError.noPlan(plan) }
-      let judged = try JudgedTransfers(results, facts, of: known.open(with: keys))
+      if plan.side == .receiving {
+        let identifiers = results.compactMap { facts.rows[$0.number]?.identifier }
+        let named = results.accounts(of: plan.team).map { keys.id(of: $0) }
+        facts.arrivals = try await connection.facts(of: identifiers, to: plan.team, named + formers, keys)
+        let locked = Set(concerned.map { keys.hash(of: $0) })
+        guard facts.arrivals.concerned(keys).isSubset(of: locked) else { throw AccountStoreError.usersChanged }
+      }
+      let judged = try JudgedTransfers(results, facts, of: known.open(with: keys), at: time)
       var writing = Batch()
+      try PostgreSQLArrivals.write(judged.arrivals, keys, in: &writing)
       PostgreSQLTransfers.write(Array(judged.changed.values), of: known.number, in: &writing)
       if writing.count > 0 { _ = try await connection.run(writing) }
       return judged.states
+    }
+  }
+
+  /// The accounts that Apple named of which there is something in the store, or in whose place there was one before; and
+  /// those.
+  private func accountsConcerned(
+    by results: [TransferResult], of plan: TransferPlan
+  ) async throws(AccountStoreError) -> (joined: [Account], formers: [AccountID]) {
+    guard plan.side == .receiving, !results.isEmpty else { return ([], []) }
+    return try await keyed.read(of: []) { connection, keys in
+      let rows = try await connection.query(
+        """
+        SELECT number, identifier FROM siwa.transfer_user
+        WHERE plan = (SELECT number FROM siwa.transfer_plan WHERE name = $1) AND number = ANY ($2)
+          AND identifier IS NOT NULL
+        """, plan.name, PostgreSQLArray(results.map(\.number)), limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in
+        (number: try row.value(0, as: Int64.self), code: try row.value(1, as: [UInt8].self))
+      }
+      let formers = try await connection.formerAccounts(of: rows.map(\.code), to: plan.team)
+      let accounts = results.accounts(of: plan.team)
+      // Most are in no store yet where the team of before has another one.
+      if !formers.isEmpty { return (accounts, formers) }
+      let found = try await connection.query(
+        "SELECT hash FROM siwa.account WHERE hash = ANY ($1)",
+        PostgreSQLArray(accounts.flatMap { keys.hashing.hashes(of: $0).suffix(2).map(\.bytes) }),
+        limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in try row.value(0, as: [UInt8].self) }
+      let known = Set(found)
+      return (accounts.filter { keys.hashing.hashes(of: $0).suffix(2).contains { known.contains($0.bytes) } }, [])
     }
   }
 
@@ -188,6 +230,22 @@ extension PostgreSQLAccountStore {
 }
 
 extension Connection {
+  /// What bears on the arrival of those who have these identifiers, whose accounts are locked.
+  fileprivate func facts(
+    of identifiers: [[UInt8]], to team: TeamID, _ accounts: [AccountID], _ keys: StoreKeys
+  ) async throws -> ArrivalFacts {
+    var batch = Batch.byKey
+    PostgreSQLArrivals.read(identifiers, in: .sending, accounts, keys, in: &batch)
+    var reading = PostgreSQLArrivals.Reading()
+    try await run(batch) { execution, row throws(PostgreSQLError) in try reading.add(row, of: execution - 1) }
+    // Mostly the only plan is the one that they come by.
+    guard reading.plans.values.contains(where: { $0.plan.isSending(to: team) }) else { return reading.facts }
+    for identifier in identifiers {
+      reading.facts.sent[identifier] = try reading.users(of: identifier).sent(to: team, keys)
+    }
+    return reading.facts
+  }
+
   /// Runs a batch whose last execution reads a plan.
   fileprivate func lockedPlan(
     _ plan: TransferPlan, _ batch: Batch, _ keys: StoreKeys
@@ -212,8 +270,8 @@ extension Connection {
     var asking = Batch.byKey
     asking.append(
       """
-      SELECT account, identifier FROM siwa.transfer_user WHERE plan = $1 AND account = ANY ($2)
-      UNION ALL SELECT account, identifier FROM siwa.transfer_user WHERE plan = $1 AND identifier = ANY ($3)
+      SELECT account, identifier FROM siwa.transfer_user WHERE plan + 0 = $1 AND account = ANY ($2)
+      UNION ALL SELECT account, identifier FROM siwa.transfer_user WHERE plan + 0 = $1 AND identifier = ANY ($3)
       """, plan.row.number, PostgreSQLArray(asked.compactMap { $0.account?.bytes }),
       PostgreSQLArray(asked.compactMap(\.identifier)))
     var (accounts, identifiers): (Set<AccountID>, Set<[UInt8]>) = ([], [])

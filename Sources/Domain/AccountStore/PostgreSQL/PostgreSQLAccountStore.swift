@@ -85,7 +85,8 @@ final class PostgreSQLAccountStore: AccountStore {
           }
         }
       }
-      let judged = try JudgedSettlements(settlements, facts, kept: kept, at: time, keys)
+      let successors = try await connection.successors(of: settlements, keys)
+      let judged = try JudgedSettlements(settlements, facts, kept: kept, successors: successors, at: time, keys)
       var writing = Batch()
       try PostgreSQLWrites.write(judged, of: settlements, at: time, keys, in: &writing)
       // The last of all: others wait for them no longer than the commit takes.

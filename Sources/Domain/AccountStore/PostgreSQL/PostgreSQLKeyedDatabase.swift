@@ -40,16 +40,31 @@ final class PostgreSQLKeyedDatabase {
     }
   }
 
+  /// The same of accounts of which some are known by their ids alone.
+  func write<Value>(
+    to accounts: some Collection<Account>, and ids: [AccountID],
+    _ body: @Loop (Connection, StoreKeys) async throws -> Value
+  ) async throws(AccountStoreError) -> Value {
+    try await withKeys { keys throws(AccountStoreError) in
+      try await move(accounts, keys)
+      try await move(ids, keys)
+      return try await database.write { connection in try await body(connection, keys) }
+    }
+  }
+
+  private func move(_ ids: [AccountID], _ keys: StoreKeys) async throws(AccountStoreError) {
+    guard keys.state.isMoving, !ids.isEmpty else { return }
+    _ = try await database.write { connection in
+      try await PostgreSQLMover.move(ids.map { keys.hashing.move(of: $0) }, keys, connection)
+    }
+  }
+
   /// The same of the account with this id.
   func read<Value>(
     of id: AccountID, _ body: @Loop (Connection, StoreKeys) async throws -> Value
   ) async throws(AccountStoreError) -> Value {
     try await withKeys { keys throws(AccountStoreError) in
-      if keys.state.isMoving {
-        _ = try await database.write { connection in
-          try await PostgreSQLMover.move([keys.hashing.move(of: id)], keys, connection)
-        }
-      }
+      try await move([id], keys)
       return try await database.read { connection in try await body(connection, keys) }
     }
   }

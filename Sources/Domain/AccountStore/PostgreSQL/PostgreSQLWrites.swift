@@ -11,6 +11,7 @@ enum PostgreSQLWrites {
     try write(judged.accounts, keys, in: &batch)
     writeFences(of: judged.accounts, in: &batch)
     writeLedger(judged.ledger, of: settlements, at: time, generation: keys.generation, in: &batch)
+    for event in judged.events { batch.add(event) }
   }
 
   /// Adds what becomes of accounts. Rows go before rows come: one that was erased may have begun anew.

@@ -122,6 +122,12 @@ final class SQLiteAccounts {
     return facts
   }
 
+  /// The same, with what is known of mail.
+  func relayFacts(of hash: AccountHash) throws(SQLiteError) -> RelayFacts {
+    let relay = try mailReading.first(hash.bytes) { row throws(SQLiteError) in try SealedRelay(reading: row) }
+    return RelayFacts(relay: relay ?? nil, account: try facts(of: hash))
+  }
+
   /// What there is beside its row.
   func kept(of hash: AccountHash) throws(SQLiteError) -> KeptAccount {
     var kept = KeptAccount(

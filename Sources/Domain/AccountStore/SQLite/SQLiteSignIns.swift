@@ -126,7 +126,8 @@ final class SQLiteSignIns {
 extension SQLiteStoreFile {
   /// Adds a sign-in, and returns what became of it; of an exchange, once.
   func recordSignIn(
-    _ account: Account, at time: Timestamp, _ tokens: [NewToken], of request: SHA256Digest?
+    _ account: Account, at time: Timestamp, _ tokens: [NewToken], of request: SHA256Digest?,
+    claiming claim: TransferClaim?
   ) throws(AccountStoreError) -> RecordedSignIn {
     try write { () throws(AccountStoreError) in
       let applesTime = time
@@ -145,7 +146,11 @@ extension SQLiteStoreFile {
       }
       var changed = ChangedAccount(hash, facts)
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
-      try write([changed])
+      if let claim, !facts.isErased(at: time) {
+        try write(changed, of: account, claim, at: time)
+      } else {
+        try write([changed])
+      }
       let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
       guard let request else { return recorded }
       try AccountStoreError.translating { () throws(SQLiteError) in
@@ -159,8 +164,11 @@ extension SQLiteStoreFile {
   func knowledge(of id: AccountID) throws(AccountStoreError) -> AccountKnowledge {
     func read() throws(AccountStoreError) -> AccountKnowledge {
       let hash = keys.hashing.newest(of: id)
-      return try AccountStoreError.translating { () throws(SQLiteError) in try signIns.facts(of: hash) }
-        .knowledge(of: hash, with: keys)
+      return try AccountStoreError.translating { () throws(SQLiteError) in
+        var facts = try signIns.facts(of: hash)
+        facts.origin = try arrivals.origin(of: id)
+        return facts
+      }.knowledge(of: hash, with: keys)
     }
     let found = try snapshot { () throws(AccountStoreError) -> AccountKnowledge? in
       keys.state.isMoving ? nil : try read()
@@ -176,10 +184,11 @@ extension SQLiteStoreFile {
 extension SQLiteAccountStore {
   /// Adds a sign-in with its tokens.
   package func recordSignIn(
-    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
+    claiming claim: TransferClaim?
   ) async throws(AccountStoreError) -> RecordedSignIn {
     try await writer.run { file throws(AccountStoreError) in
-      try file.recordSignIn(account, at: time, tokens, of: request)
+      try file.recordSignIn(account, at: time, tokens, of: request, claiming: claim)
     }
   }
 

@@ -92,10 +92,21 @@ extension SQLiteStoreFile {
       }
       guard isHeld else { return nil }
       let plan = try row(of: plan).open(with: keys)
-      let facts = try AccountStoreError.translating { () throws(SQLiteError) in
-        try transfers.facts(of: results, in: plan.row, keys)
+      var (facts, plans) = try AccountStoreError.translating { () throws(SQLiteError) in
+        (try transfers.facts(of: results, in: plan.row, keys), try transfers.plans())
       }
-      let judged = try JudgedTransfers(results, facts, of: plan)
+      plans.removeAll { !$0.plan.isSending(to: plan.plan.team) }
+      for result in results {
+        guard let identifier = facts.rows[result.number]?.identifier,
+          let account = [result].accounts(of: plan.plan.team).first
+        else { continue }
+        let users = try AccountStoreError.translating { () throws(SQLiteError) in
+          try arrivals.users(of: identifier, in: plans)
+        }
+        try read(account, identifier, users, into: &facts.arrivals)
+      }
+      let judged = try JudgedTransfers(results, facts, of: plan, at: time)
+      try write(judged.arrivals)
       try AccountStoreError.translating { () throws(SQLiteError) in
         for row in judged.changed.values { try transfers.write(row, of: plan.row.number) }
       }

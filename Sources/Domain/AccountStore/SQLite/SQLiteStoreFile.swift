@@ -18,6 +18,7 @@ final class SQLiteStoreFile {
   let outbox: SQLiteOutbox
   let validation: SQLiteValidation
   let transfers: SQLiteTransfers
+  let arrivals: SQLiteArrivals
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
@@ -32,8 +33,8 @@ final class SQLiteStoreFile {
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
-    (validation, transfers) = try AccountStoreError.translating { () throws(SQLiteError) in
-      (try SQLiteValidation(database), try SQLiteTransfers(database))
+    (validation, transfers, arrivals) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (try SQLiteValidation(database), try SQLiteTransfers(database), try SQLiteArrivals(database))
     }
     (accounts, ledger, erasures, signIns, deletions, outbox, mover) = try AccountStoreError.translating {
       () throws(SQLiteError) in
@@ -69,11 +70,13 @@ final class SQLiteStoreFile {
         }
         return (facts, kept)
       }
-      let judged = try JudgedSettlements(settlements, facts, kept: kept, at: time, keys)
+      let judged = try JudgedSettlements(
+        settlements, facts, kept: kept, successors: successors(of: settlements), at: time, keys)
       try write(judged.accounts)
       if judged.hasErased { rememberErased() }
       return try AccountStoreError.translating { () throws(SQLiteError) in
         try ledger.write(judged, of: settlements, at: time, generation: keys.generation)
+        for event in judged.events { try outbox.add(event) }
         var fenced: [AnnouncedMark] = []
         for mark in marks where try !ledger.raise(mark) { fenced.append(mark) }
         return Settled(outcomes: judged.outcomes, fenced: fenced)

@@ -32,6 +32,8 @@ package struct AccountProfile: Sendable, Hashable {
   package let ended: Set<ClientID>?
   /// What is known of mail to it.
   package let relay: RelayKnowledge
+  /// How it came from another team; nil where it did not.
+  package let origin: AccountOrigin?
 }
 
 /// What a database has of an account that an application asks for.
@@ -44,6 +46,8 @@ struct ProfileFacts {
   var signIns: [ClientID: (time: Timestamp, validatedAt: Timestamp?)] = [:]
   /// The apps whose authorizations have ended, or a token of which is invalid, by name; empty for all.
   var ended: Set<String> = []
+  /// How it came from another team.
+  var origin: AccountOrigin?
 
   /// What that comes to.
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> AccountKnowledge {
@@ -57,6 +61,6 @@ struct ProfileFacts {
         account: account, signedInAt: relay.account.signedInAt,
         signIns: signIns.sorted { $0.client.text < $1.client.text },
         ended: ended.contains(EndedAuthorizations.everyApp) ? nil : Set(ended.compactMap { ClientID($0) }),
-        relay: try relay.knowledge(of: hash, with: keys)))
+        relay: try relay.knowledge(of: hash, with: keys), origin: origin))
   }
 }

@@ -44,7 +44,8 @@ package struct TransferUser: Sendable, Hashable {
 
 /// Why nothing comes of a user. The raw value is a row's, and stands in reports.
 package enum TransferRefusal: String, Sendable, Hashable, CaseIterable {
-  /// Apple answers `invalid_request`: the person has withdrawn consent, or never was a user of the app.
+  /// Apple answers `invalid_request`: the person has withdrawn consent, or never was a user of the app. Or the account that
+  /// Apple names was erased, and the person has not signed in since.
   case consentWithdrawn = "consent-withdrawn"
   /// Apple's answer is of no use: the identifier is the subject itself, or what it gave for somebody else.
   case uselessAnswer = "useless-answer"

@@ -62,9 +62,8 @@ struct ShopNews {
 
 extension ShopNews.Item {
   fileprivate init(_ event: AccountEvent, _ who: SHA256Digest) {
-    let isOurs = event.kind == .accountDeletionRequested || event.kind == .credentialInvalid
     self.init(
-      who: who, at: event.occurredAt, source: isOurs ? "siwa-accounts" : "Apple", name: event.kind.name,
+      who: who, at: event.occurredAt, source: event.kind.isOurOwn ? "siwa-accounts" : "Apple", name: event.kind.name,
       words: event.kind.words, cause: nil)
   }
 
@@ -85,6 +84,7 @@ extension AccountEvent.Kind {
     case .accountDelete: "Your Apple Account is deleted."
     case .accountDeletionRequested: "You have asked for the deletion of your account."
     case .credentialInvalid: "Apple does not know your sign-in any more."
+    case .accountTransferred: "The shop has another owner, and you have come with it."
     }
   }
 }
@@ -97,7 +97,7 @@ extension AccountOutcome {
     case .noToken: "There was no token to revoke."
     case .sessionsEnded: "Whoever has sessions of yours ends them."
     case .accountErased: "Your data are erased" + targets.map(\.words).joined() + "."
-    case .relayChanged: "Mailers know."
+    case .relayChanged, .accountTransferred: "Mailers know."
     case .noEffect: "Nothing was to be done" + (reason.map { ": \($0.rawValue)." } ?? ".")
     }
   }

@@ -37,7 +37,7 @@ struct ObligationModel {
     for event in events {
       let severity: Int
       switch event.kind {
-      case .emailEnabled, .emailDisabled: continue
+      case .emailEnabled, .emailDisabled, .accountTransferred: continue
       case .consentRevoked, .credentialInvalid: severity = 1
       case .accountDeletionRequested: severity = 2
       case .accountDelete: severity = 3
@@ -67,7 +67,7 @@ struct ObligationModel {
       let isConsent: Bool
       var moment = (time: event.occurredAt, rank: 0)
       switch event.kind {
-      case .emailEnabled, .emailDisabled: continue
+      case .emailEnabled, .emailDisabled, .accountTransferred: continue
       case .consentRevoked, .credentialInvalid: isConsent = true
       case .accountDeletionRequested: isConsent = false
       case .accountDelete: (isConsent, moment.rank) = (false, 1)
@@ -106,7 +106,7 @@ struct ObligationModel {
       case .emailEnabled(let address, _): (rank, after) = (0, .known(.enabled, address, since: event.occurredAt))
       case .emailDisabled(let address, _): (rank, after) = (1, .known(.disabled, address, since: event.occurredAt))
       case .consentRevoked, .credentialInvalid: rank = 2
-      case .accountDeletionRequested, .accountDelete: continue
+      case .accountDeletionRequested, .accountDelete, .accountTransferred: continue
       }
       guard deletions.isEmpty else {
         alternatives.append(["\(event.id.text).relay-changed", "\(event.id.text).no-effect.email-relay"])

@@ -36,7 +36,7 @@ package struct ConsumerSet: OptionSet, Sendable, Hashable {
 package struct ConcernedConsumers: Sendable {
   /// The table. What is not in it is of a later version, and concerns all: nothing is called complete that nobody knows.
   package static let table: [(types: [String], consumers: ConsumerSet)] = [
-    (["email-enabled", "email-disabled"], .emailRelay),
+    (["email-enabled", "email-disabled", "account-transferred"], .emailRelay),
     (["consent-revoked", "account-delete", "account-deletion-requested", "credential-invalid"], .everyone),
   ]
 

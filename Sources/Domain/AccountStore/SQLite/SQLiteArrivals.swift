@@ -1,0 +1,161 @@
+package import AccountEvents
+import SQLite
+
+/// The rows of accounts that came from other teams, and of users by their identifiers.
+final class SQLiteArrivals {
+  private let user: Statement
+  private let owners: Statement
+  private let origin: Statement
+  private let successor: Statement
+  private let writing: Statement
+  private let account: Statement
+
+  init(_ database: Database) throws(SQLiteError) {
+    user = try database.prepare(
+      """
+      SELECT number, state, reason, account, identifier, has_signed_in, person FROM transfer_user
+      WHERE identifier = ? AND plan = ?
+      """)
+    owners = try database.prepare(
+      "SELECT number, plan FROM transfer_user WHERE account = ? AND state <> 'conflict'")
+    origin = try database.prepare("SELECT from_team, former FROM transferred_account WHERE account = ?")
+    successor = try database.prepare("SELECT account FROM transferred_account WHERE former = ?")
+    writing = try database.prepare(
+      """
+      INSERT INTO transferred_account (account, from_team, former, at) VALUES (?, ?, ?, ?)
+      ON CONFLICT (account) DO UPDATE SET from_team = excluded.from_team, former = excluded.former, at = excluded.at
+      """)
+    account = try database.prepare(
+      "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash = ?")
+  }
+
+  /// The users who have an identifier.
+  func users(of identifier: [UInt8], in plans: [SealedTransferPlan]) throws(SQLiteError) -> [PlannedUser] {
+    var users: [PlannedUser] = []
+    for plan in plans {
+      let row = try user.first(identifier, plan.number) { row throws(SQLiteError) in try TransferRow(reading: row) }
+      if let row { users.append(PlannedUser(plan: plan, row: row)) }
+    }
+    return users
+  }
+
+  /// The users who have an account, by their plans.
+  func owners(of account: AccountID) throws(SQLiteError) -> [Int64: Int64] {
+    var owners: [Int64: Int64] = [:]
+    try self.owners.forEach(account.bytes) { row throws(SQLiteError) in owners[try row.value(1)] = try row.value(0) }
+    return owners
+  }
+
+  /// How an account came.
+  func origin(of account: AccountID) throws(SQLiteError) -> AccountOrigin? {
+    try origin.first(account.bytes) { row throws(SQLiteError) in
+      guard let team = TeamID(try row.value(0)) else { throw .malformed("a team") }
+      return AccountOrigin(
+        fromTeam: team, former: try row.value(1, as: [UInt8]?.self).flatMap { AccountID(bytes: $0) })
+    }
+  }
+
+  /// What an account has become.
+  func successor(of account: AccountID) throws(SQLiteError) -> AccountID? {
+    let bytes: [UInt8]? = try successor.first(account.bytes) { row throws(SQLiteError) in try row.value(0) }
+    return bytes.flatMap { AccountID(bytes: $0) }
+  }
+
+  /// Writes how an account came.
+  func write(_ origin: AccountOrigin, of account: AccountID, at time: Timestamp) throws(SQLiteError) {
+    try writing.run(account.bytes, origin.fromTeam.text, origin.former?.bytes, time.milliseconds)
+  }
+
+  /// An account's row.
+  func account(_ hash: AccountHash) throws(SQLiteError) -> SealedAccount? {
+    try account.first(hash.bytes) { row throws(SQLiteError) in try SealedAccount(reading: row) }
+  }
+}
+
+extension SQLiteStoreFile {
+  /// What bears on the arrival of an account with an identifier that these users have, added to `facts`.
+  func read(
+    _ account: Account, _ identifier: [UInt8], _ users: [PlannedUser], into facts: inout ArrivalFacts
+  ) throws(AccountStoreError) {
+    let id = keys.id(of: account)
+    let sent = try users.sent(to: account.team, keys)
+    facts.sent[identifier] = sent
+    let all = [id, sent?.row.account].compactMap(\.self)
+    if keys.state.isMoving { _ = try move(Set(all.map { keys.hashing.move(of: $0) })) }
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      facts.origins[id] = try arrivals.origin(of: id)
+      if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former) }
+      for id in all { facts.accounts[keys.hash(of: id)] = try accounts.relayFacts(of: keys.hash(of: id)) }
+    }
+  }
+
+  /// Writes what arrivals have come to.
+  func write(_ judged: JudgedArrivals) throws(AccountStoreError) {
+    try write(Array(judged.accounts.values))
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      for (id, joined) in judged.origins { try arrivals.write(joined.origin, of: id, at: joined.at) }
+      for event in judged.events { try outbox.add(event) }
+    }
+  }
+
+  /// Writes a sign-in with the claim of its identity token.
+  func write(
+    _ changed: ChangedAccount, of account: Account, _ claim: TransferClaim, at time: Timestamp
+  ) throws(AccountStoreError) {
+    let identifier = keys.fingerprint(of: claim.subject)
+    let users = try AccountStoreError.translating { () throws(SQLiteError) in
+      try arrivals.users(of: identifier, in: transfers.plans())
+    }
+    var facts = ClaimFacts(users: users)
+    try read(account, identifier, users, into: &facts.arrivals)
+    facts.owners = try AccountStoreError.translating { () throws(SQLiteError) in
+      try arrivals.owners(of: keys.id(of: account))
+    }
+    let judged = try JudgedClaim(claim, of: account, changed, facts, at: time, keys)
+    try write(judged.arrivals)
+    if let user = judged.user {
+      try AccountStoreError.translating { () throws(SQLiteError) in try transfers.write(user.row, of: user.plan) }
+    }
+  }
+
+  /// The accounts that others have become, of which events are settled.
+  func successors(of settlements: [Settlement]) throws(AccountStoreError) -> [AccountHash: Account] {
+    var rows: [SealedSuccessor] = []
+    for event in settlements.filter(\.tellsSuccessor).map(\.event) {
+      let id = try AccountStoreError.translating { () throws(SQLiteError) in
+        try arrivals.successor(of: keys.id(of: event.account))
+      }
+      guard let id else { continue }
+      if keys.state.isMoving { _ = try move([keys.hashing.move(of: id)]) }
+      let row = try AccountStoreError.translating { () throws(SQLiteError) in
+        try arrivals.account(keys.hash(of: id))
+      }
+      if let row { rows.append(SealedSuccessor(former: event.hash, row: row)) }
+    }
+    return try rows.opened(keys)
+  }
+
+  /// Whom an account is recognized as.
+  func recognizedTransfer(
+    of account: Account, _ claim: TransferClaim
+  ) throws(AccountStoreError) -> RecognizedTransfer? {
+    try snapshot { () throws(AccountStoreError) in
+      let (users, origin) = try AccountStoreError.translating { () throws(SQLiteError) in
+        (
+          try arrivals.users(of: keys.fingerprint(of: claim.subject), in: transfers.plans()),
+          try arrivals.origin(of: keys.id(of: account))
+        )
+      }
+      return try users.recognized(account, origin, keys)
+    }
+  }
+}
+
+extension SQLiteAccountStore {
+  /// Whom a person is recognized as.
+  package func recognizedTransfer(
+    of account: Account, claiming claim: TransferClaim
+  ) async throws(AccountStoreError) -> RecognizedTransfer? {
+    try await writer.run { file throws(AccountStoreError) in try file.recognizedTransfer(of: account, claim) }
+  }
+}
