@@ -93,13 +93,7 @@ struct AccountsValidate: Command {
     let total = Int64(try await store.validationCensus(at: .now).due)
     let bar = ProgressBar("tokens")
     validation.tell = { bar.note(done: Int64($0.done), of: max(total, Int64($0.done))) }
-    let holder = try ValidationConfiguration.newHolder()
-    var seen: Lease?
-    // Somebody renews it meanwhile, once in ten seconds.
-    repeat {
-      seen = try await store.lease(Lease.validation)
-    } while try await !store.take(.ofValidation(holder, at: .now), after: seen)
-    let lease = Lease.ofValidation(holder, at: .now)
+    let lease = try await store.takeOver(Lease.validation, by: try Lease.newHolder(), at: .now)
     let ending = try await Interruption.stopping {
       validation.end()
     } _: {

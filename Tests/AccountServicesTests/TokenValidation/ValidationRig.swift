@@ -33,8 +33,8 @@ final class VirtualClock: Sendable {
     elapsed.withLock { $0 = max($0, end - Self.origin + late) }
   }
 
-  var clock: Validation.Clock {
-    Validation.Clock(
+  var clock: AskingClock {
+    AskingClock(
       wall: { self.wall }, now: { self.time },
       sleep: { time in
         await Loop.nextTurn()
@@ -130,7 +130,7 @@ final class ValidationRig {
 
   /// Validates what is due, as one process does that has the lease, and waits until all of it is written.
   func validate(_ validation: Validation) async throws -> Validation.Ending {
-    let lease = Lease.ofValidation("rig", at: clock.wall)
+    let lease = Lease(Lease.validation, of: "rig", at: clock.wall)
     let seen = try await store.lease(Lease.validation)
     if seen?.holder != "rig" { try #require(try await store.take(lease, after: seen)) }
     let ending = await validation.shift(under: lease, until: .distantFuture)

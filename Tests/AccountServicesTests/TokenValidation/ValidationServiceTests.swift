@@ -194,7 +194,7 @@ import Testing
         guard call == .claimTokens, rig.asked.count >= 5, !isTaken else { return }
         do {
           let seen = try await other.lease(Lease.validation)
-          isTaken = try await other.take(.ofValidation("operator", at: rig.clock.wall), after: seen)
+          isTaken = try await other.take(Lease(Lease.validation, of: "operator", at: rig.clock.wall), after: seen)
         } catch {
           Issue.record(error)
         }

@@ -147,7 +147,7 @@ package final class AccountsService: Service {
         store: configuration.store, validation: configuration.validation), store: store,
       userAgent: AccountsCommand.program, takeovers: takeovers, metrics: metrics, logger: logger)
     return DailyValidation(
-      store, validation, window: configuration.validation.window, holder: try ValidationConfiguration.newHolder(),
+      store, validation, window: configuration.validation.window, holder: try Lease.newHolder(),
       clock: .system, metrics: metrics, logger: logger)
   }
 

@@ -1,4 +1,4 @@
-package import AccountEvents
+import AccountEvents
 package import AccountStore
 package import EventLoop
 package import Telemetry
@@ -13,26 +13,26 @@ package final class DailyValidation {
   private let validation: Validation
   private let window: Duration
   private let holder: String
-  private let clock: Validation.Clock
+  private let clock: AskingClock
   private let metrics: ValidationMetrics
   private let logger: Logger
   private var watch: LeaseWatch
-  private var isEnding = false
-  private var nap: Task<Void, Never>?
+  private let waiting: Waiting
 
   /// A process with a name that no other has. The tokens of a day are spread over `window`.
   package init(
-    _ store: any AccountStore, _ validation: Validation, window: Duration, holder: String, clock: Validation.Clock,
+    _ store: any AccountStore, _ validation: Validation, window: Duration, holder: String, clock: AskingClock,
     metrics: ValidationMetrics, logger: Logger
   ) {
     (self.store, self.validation, self.window, self.holder) = (store, validation, window, holder)
     (self.clock, self.metrics, self.logger) = (clock, metrics, logger)
     watch = LeaseWatch(holder)
+    waiting = Waiting(clock)
   }
 
   /// Validates until `end` is called.
   package func run() async {
-    while !isEnding {
+    while !waiting.isEnding {
       do throws(AccountStoreError) {
         if let lease = try await take() { await lead(lease) }
       } catch {
@@ -45,15 +45,14 @@ package final class DailyValidation {
 
   /// Takes nothing new; what is under way comes to its end, and another process goes on at once.
   package func end() {
-    isEnding = true
-    nap?.cancel()
+    waiting.end()
     validation.end()
   }
 
   private func take() async throws(AccountStoreError) -> Lease? {
     let seen = try await store.lease(Lease.validation)
     guard watch.mayTake(seen, at: clock.now()) else { return nil }
-    let lease = Lease.ofValidation(holder, at: clock.wall())
+    let lease = Lease(Lease.validation, of: holder, at: clock.wall())
     return try await store.take(lease, after: seen) ? lease : nil
   }
 
@@ -62,7 +61,7 @@ package final class DailyValidation {
     defer { metrics.leads.set(0) }
     logger.info("this process validates refresh tokens now", ["lease.holder": .string(holder)])
     var nextCensus = clock.now()
-    while !isEnding {
+    while !waiting.isEnding {
       if clock.now() >= nextCensus {
         await count()
         nextCensus = clock.now() + Self.census
@@ -97,26 +96,11 @@ package final class DailyValidation {
     }
   }
 
-  private func rest(_ duration: Duration) async {
-    if isEnding { return }
-    let time = clock.now() + duration
-    let nap = Task(executorPreference: Loop.executor) { [clock] in
-      do { try await clock.sleep(time) } catch { return }  // told to end
-    }
-    self.nap = nap
-    await nap.value
-  }
+  private func rest(_ duration: Duration) async { await waiting.nap(until: clock.now() + duration) }
 
   private func note(_ error: AccountStoreError) {
     logger.error(
       "refresh tokens cannot be validated: the account store does not answer",
       ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
-  }
-}
-
-extension Lease {
-  /// The lease of the validation for a holder, from now on.
-  package static func ofValidation(_ holder: String, at time: Timestamp) -> Lease {
-    Lease(name: validation, holder: holder, until: (time + length).milliseconds)
   }
 }

@@ -16,22 +16,6 @@ package final class Validation {
   /// Asks Apple about a token.
   package typealias Apple = @Loop @Sendable (RefreshToken, ClientID) async throws(AppleTokenError) -> Grant
 
-  /// What time it is, and how one waits.
-  package struct Clock: Sendable {
-    let wall: @Sendable () -> Timestamp
-    let now: @Loop @Sendable () -> MonotonicTime
-    let sleep: @Loop @Sendable (MonotonicTime) async throws -> Void
-
-    /// A clock from its parts; `sleep` returns at that moment, or throws once its task is cancelled.
-    package init(
-      wall: @escaping @Sendable () -> Timestamp, now: @escaping @Loop @Sendable () -> MonotonicTime,
-      sleep: @escaping @Loop @Sendable (MonotonicTime) async throws -> Void
-    ) { (self.wall, self.now, self.sleep) = (wall, now, sleep) }
-
-    /// The system's.
-    package static let system = Clock(wall: { .now }, now: { .now }, sleep: { try await Loop.sleep(until: $0) })
-  }
-
   /// How far it is.
   package struct Progress: Sendable, Hashable {
     /// Tokens that are good, that are not, of which nobody knows, and that are due as before.
@@ -80,13 +64,13 @@ package final class Validation {
   private let concurrency: Int
   private let believesAll: Bool
   private let patience: Int?
-  private let clock: Clock
+  private let clock: AskingClock
   private let random: @Sendable () -> Double
   private let metrics: ValidationMetrics
   private let logger: Logger
 
   /// When Apple may be asked next.
-  private(set) var pace: ValidationPace
+  private(set) var pace: ApplePace
   /// How far it is.
   package private(set) var progress = Progress()
   /// Called whenever that has changed.
@@ -96,11 +80,7 @@ package final class Validation {
   private var answers: [TokenValidation] = []
   private var inFlight = 0
   private var isFlushing = false
-  private var isEnding = false
-  private var naps: [Int: Task<Void, Never>] = [:]
-  private var napCount = 0
-  private var changes = 0
-  private var waiter: CheckedContinuation<Void, Never>?
+  private let waiting: Waiting
 
   /// A validation of `rate` requests a second, so many at once.
   ///
@@ -110,12 +90,13 @@ package final class Validation {
   package init(
     _ store: any AccountStore, apple: @escaping Apple, rate: Int, concurrency: Int,
     clients: @escaping @Sendable (Account, ClientID) -> Set<ClientID>, believesAll: Bool = false, patience: Int? = nil,
-    clock: Clock, random: @escaping @Sendable () -> Double, metrics: ValidationMetrics, logger: Logger
+    clock: AskingClock, random: @escaping @Sendable () -> Double, metrics: ValidationMetrics, logger: Logger
   ) {
     (self.store, self.apple, self.concurrency, self.clients) = (store, apple, concurrency, clients)
     (self.believesAll, self.patience, self.clock, self.random) = (believesAll, patience, clock, random)
     (self.metrics, self.logger) = (metrics, logger)
-    pace = ValidationPace(Double(rate), at: clock.now())
+    pace = ApplePace(Double(rate), at: clock.now())
+    waiting = Waiting(clock)
   }
 
   /// The apps that are left alone until an operator has put something right.
@@ -134,15 +115,11 @@ package final class Validation {
   }
 
   /// Takes nothing new: what was given out and not asked about goes back.
-  package func end() {
-    isEnding = true
-    for nap in naps.values { nap.cancel() }
-    signal()
-  }
+  package func end() { waiting.end() }
 
   /// Returns once nothing is under way any more.
   package func finish() async {
-    while inFlight > 0 || isFlushing { await change(since: changes) { self.inFlight > 0 || self.isFlushing } }
+    await waiting.change { self.inFlight > 0 || self.isFlushing }
     await flush()
   }
 
@@ -151,18 +128,20 @@ package final class Validation {
   /// Validates what is due, as long as the lease is held.
   package func shift(under lease: Lease, until limit: MonotonicTime) async -> Ending {
     var renewal = clock.now()
-    while !isEnding {
+    while !waiting.isEnding {
       if let patience, pace.failures >= patience { return .appleFails }
       let now = clock.now()
       if now >= limit { return .timeOver }
       if held >= Self.mostWaiting || inFlight >= concurrency {
-        await change(since: changes) { self.held >= Self.mostWaiting || self.inFlight >= self.concurrency }
+        await waiting.change {
+          !self.waiting.isEnding && (self.held >= Self.mostWaiting || self.inFlight >= self.concurrency)
+        }
         continue
       }
       let slot = pace.next(at: now)
       let isNear = slot <= now + Self.stride
       guard isNear || now >= renewal else {
-        await nap(until: min(slot, renewal, limit))
+        await waiting.nap(until: min(slot, renewal, limit))
         continue
       }
       let count = isNear ? min(max(Int(pace.rate * 0.25), 1), Self.mostAtOnce) : 0
@@ -188,15 +167,15 @@ package final class Validation {
     for token in tokens {
       let now = clock.now()
       let slot = pace.next(at: now)
-      guard !isEnding, slot <= now + Self.longestHold, stops[token.client].map({ $0 <= now }) ?? true else {
+      guard !waiting.isEnding, slot <= now + Self.longestHold, stops[token.client].map({ $0 <= now }) ?? true else {
         giveBack(token)
         continue
       }
       pace.take(at: now, random: random())
-      await nap(until: slot)
-      while inFlight >= concurrency, !isEnding { await change(since: changes) { self.inFlight >= self.concurrency } }
+      await waiting.nap(until: slot)
+      await waiting.change { self.inFlight >= self.concurrency && !self.waiting.isEnding }
       let isLate = clock.wall() - token.claimedAt > TokenValidation.patience
-      if isEnding || isLate { giveBack(token) } else { ask(token) }
+      if waiting.isEnding || isLate { giveBack(token) } else { ask(token) }
     }
     await flush()
   }
@@ -212,7 +191,7 @@ package final class Validation {
   private func carry(_ token: DueToken) async {
     if let finding = await finding(about: token) { answers.append(TokenValidation(of: token, finding)) }
     inFlight -= 1
-    signal()
+    waiting.signal()
     await flush()
   }
 
@@ -319,19 +298,19 @@ package final class Validation {
         logger.error(
           "what Apple says of tokens could not be written down",
           ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
-        if isEnding, attempts >= 3 {
+        if waiting.isEnding, attempts >= 3 {
           logger.error("it is lost, and Apple asked again a day later", ["tokens": .integer(answers.count)])
           answers = []
           break
         }
         var pause = Self.storePause.first
         for _ in 1..<attempts where pause < Self.storePause.longest { pause += pause }
-        await nap(until: clock.now() + min(pause, Self.storePause.longest))
+        await waiting.nap(until: clock.now() + min(pause, Self.storePause.longest))
       }
-      signal()
+      waiting.signal()
     }
     isFlushing = false
-    signal()
+    waiting.signal()
   }
 
   private func count(_ validation: TokenValidation, _ outcome: RecordedValidation) {
@@ -355,34 +334,6 @@ package final class Validation {
         "account.hash": .describing(store.hash(of: validation.token.account)),
         "apple.client": .describing(validation.token.client),
       ])
-  }
-
-  // MARK: Waiting
-
-  private func nap(until time: MonotonicTime) async {
-    guard !isEnding, time > clock.now() else { return }
-    napCount += 1
-    let number = napCount
-    let nap = Task(executorPreference: Loop.executor) { [clock] in
-      do { try await clock.sleep(time) } catch { return }  // told to end
-    }
-    naps[number] = nap
-    await nap.value
-    naps[number] = nil
-  }
-
-  private func signal() {
-    changes += 1
-    waiter?.resume()
-    waiter = nil
-  }
-
-  /// Returns once something has changed since `count`, or `isBlocked` no longer holds.
-  private func change(since count: Int, while isBlocked: @Loop () -> Bool) async {
-    await withCheckedContinuation { continuation in
-      guard count == changes, isBlocked(), waiter == nil else { return continuation.resume() }
-      waiter = continuation
-    }
   }
 }
 

@@ -2,7 +2,6 @@ import AccountEvents
 package import AccountStore
 import AppleID
 package import Configuration
-package import Cryptography
 import EventLoop
 package import Telemetry
 
@@ -35,11 +34,6 @@ package struct ValidationConfiguration: Configurable {
     tokens = AppleTokenSettings(reading: &settings)
     store = StoreSettings(reading: &settings)
     validation = ValidationSettings(reading: &settings)
-  }
-
-  /// A name that no other process has.
-  package static func newHolder() throws(CryptographyError) -> String {
-    Base64URL.encode(try SecureRandom.bytes(12))
   }
 
   /// The apps whose authorizations end with one's of the account's.

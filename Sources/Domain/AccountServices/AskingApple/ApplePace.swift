@@ -1,8 +1,8 @@
 import EventLoop
 
-/// When Apple may be asked next: at the agreed rate at most, as slowly as the day's tokens allow, and more slowly for a while
+/// When Apple may be asked next: at the agreed rate at most, as slowly as the work of a day allows, and more slowly for a while
 /// where Apple cannot keep up. A value: whoever asks says what time it is.
-struct ValidationPace: Sendable {
+struct ApplePace: Sendable {
   /// So much of what a late timer or a slow disk has cost is caught up.
   private static let allowance = Duration.milliseconds(100)
   /// How long nobody is asked after failures: doubling with each.
@@ -16,7 +16,7 @@ struct ValidationPace: Sendable {
 
   /// Requests a second.
   let agreed: Double
-  /// The rate that spreads the tokens of a day; nil where that does not matter.
+  /// The rate that spreads the work of a day; nil where that does not matter.
   private var spread: Double?
   /// How much of the rate Apple has lately been able to keep up with.
   private(set) var share = 1.0
@@ -38,9 +38,9 @@ struct ValidationPace: Sendable {
   /// How many requests a second there are now, but for pauses.
   var rate: Double { min(agreed, spread ?? agreed) * share }
 
-  /// Has so many tokens be asked about in that time; nil: as fast as is agreed.
-  mutating func spread(_ tokens: Int, over window: Duration?) {
-    spread = window.map { max(Double(tokens), 1) / (Double($0.wholeNanoseconds) / 1e9) }
+  /// Has so many requests be made in that time; nil: as fast as is agreed.
+  mutating func spread(_ requests: Int, over window: Duration?) {
+    spread = window.map { max(Double(requests), 1) / (Double($0.wholeNanoseconds) / 1e9) }
   }
 
   /// The moment for the next request: not before `now`, but for what is caught up.
@@ -50,7 +50,7 @@ struct ValidationPace: Sendable {
     return last.map { max($0 + gap, earliest) } ?? earliest
   }
 
-  /// A request takes that moment. Where tokens are spread, gaps differ: `random` lies between 0 and 1.
+  /// A request takes that moment. Where requests are spread, gaps differ: `random` lies between 0 and 1.
   mutating func take(at now: MonotonicTime, random: Double) {
     last = next(at: now)
     jitter = spread == nil ? 1 : 0.5 + random

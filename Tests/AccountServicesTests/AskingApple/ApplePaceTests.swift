@@ -6,12 +6,12 @@ import Testing
 @testable import AccountServices
 
 /// When Apple may be asked next, and who may ask.
-@Suite struct ValidationPaceTests {
+@Suite struct ApplePaceTests {
   private static let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
   @Test func theAgreedRateIsHeldThoughTimersAreLate() {
     var random = SeededRandom(seed: 7)
-    var (pace, now) = (ValidationPace(500, at: Self.start), Self.start)
+    var (pace, now) = (ApplePace(500, at: Self.start), Self.start)
     for _ in 0..<100_000 {
       let slot = pace.next(at: now)
       pace.take(at: now, random: 0)
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test func whatWasMissedForLongIsNotMadeUpForAtOnce() {
-    var pace = ValidationPace(10, at: Self.start)
+    var pace = ApplePace(10, at: Self.start)
     let now = Self.start + .seconds(3600)
     var count = 0
     while pace.next(at: now) <= now {
@@ -33,7 +33,7 @@ import Testing
 
   /// One token a day: a process that lives for an hour asks about it all the same.
   @Test func theFirstIsNotWaitedFor() {
-    var pace = ValidationPace(50, at: Self.start)
+    var pace = ApplePace(50, at: Self.start)
     pace.spread(1, over: .seconds(72_000))
     #expect(pace.next(at: Self.start) <= Self.start)
     pace.take(at: Self.start, random: 0.5)
@@ -42,7 +42,7 @@ import Testing
 
   @Test func tokensAreSpreadWithGapsThatDiffer() {
     var random = SeededRandom(seed: 11)
-    var (pace, now) = (ValidationPace(500, at: Self.start), Self.start)
+    var (pace, now) = (ApplePace(500, at: Self.start), Self.start)
     pace.spread(7200, over: .seconds(72_000))
     var gaps: [Duration] = []
     for _ in 0..<7200 {
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func whoIsThrottledAsksLessAndThenMoreAgain() {
-    var pace = ValidationPace(100, at: Self.start)
+    var pace = ApplePace(100, at: Self.start)
     let first = pace.failed(at: Self.start, retryAfter: .seconds(30))
     #expect(first)
     // Those that were under way with it say the same.
