@@ -85,7 +85,7 @@ struct AccountsImport: Command {
         bar.clear()
         Terminal.complain("siwa: line \(line): \(note)")
       })
-    let input = StandardInput()
+    let input = StandardInput(longestLine: ImportedAccount.longestLine)
     do {
       try await input.skip(first - 1)
       try await accounts.run {
@@ -97,7 +97,7 @@ struct AccountsImport: Command {
       tell(accounts.progress)
       if store != nil { Terminal.complain("siwa: go on with --from-line \(accounts.nextLine)") }
       if let fault = error as? LineReader.Fault {
-        Terminal.complain("siwa: line \(input.count + 1): \(Self.words(fault))")
+        Terminal.complain("siwa: line \(input.count + 1): \(fault.words(limit: ImportedAccount.longestLine))")
         return .misuse
       }
       Terminal.complain("siwa: \(error)")
@@ -117,53 +117,5 @@ struct AccountsImport: Command {
       Ended     \(progress.ended)
       Refused   \(progress.refused)
       """ + (isRehearsal ? "\nNothing was changed" : ""))
-  }
-
-  private static func words(_ fault: LineReader.Fault) -> String {
-    switch fault {
-    case .tooLong: "longer than \(ImportedAccount.longestLine) bytes"
-    case .cutOff: "its end is missing"
-    case .system(let error): "\(error)"
-    }
-  }
-}
-
-/// The standard input, line by line, read on a thread of its own: the store is used meanwhile.
-@Loop
-private final class StandardInput {
-  /// How many lines were read.
-  private(set) var count: Int64 = 0
-  private let thread = BlockingThread(named: "standard input")
-  private let reader = Reader()
-
-  /// Used by its thread alone.
-  private final class Reader: @unchecked Sendable {
-    private let lines = LineReader(STDIN_FILENO, limit: ImportedAccount.longestLine, mayLackLastEnd: true)
-    private var fault: LineReader.Fault?
-
-    /// Lines before a fault are lines still: it is told the next time.
-    func next(_ limit: Int) -> Result<[[UInt8]], LineReader.Fault> {
-      if let fault { return .failure(fault) }
-      var some: [[UInt8]] = []
-      do throws(LineReader.Fault) {
-        while some.count < limit, let line = try lines.next() { some.append(line) }
-      } catch {
-        fault = error
-        if some.isEmpty { return .failure(error) }
-      }
-      return .success(some)
-    }
-  }
-
-  /// Passes over lines.
-  func skip(_ count: Int64) async throws(LineReader.Fault) {
-    while self.count < count, try await next(Int(min(count - self.count, 1024))) != nil {}
-  }
-
-  /// At least one line and at most `limit`; nil at the end.
-  func next(_ limit: Int) async throws(LineReader.Fault) -> [[UInt8]]? {
-    let some = try await thread.run { [reader] in reader.next(limit) }.get()
-    count += Int64(some.count)
-    return some.isEmpty ? nil : some
   }
 }

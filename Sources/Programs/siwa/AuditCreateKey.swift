@@ -28,14 +28,20 @@ struct AuditCreateKey: Command {
     file = arguments.read("FILE", .path, "The new file, which audit-log.private-key then names.")
   }
 
-  func run() async -> ExitCode {
+  func run() async -> ExitCode { NoteKeyFile.create(named: origin, "ORIGIN", in: file) }
+}
+
+/// Files with private keys that sign notes.
+enum NoteKeyFile {
+  /// Makes a key of that name in a new file, and says its public key. `argument` is what the command line calls the name.
+  static func create(named name: String, _ argument: String, in file: String) -> ExitCode {
     do {
-      let (signer, text) = try NoteSigner.generate(name: origin)
+      let (signer, text) = try NoteSigner.generate(name: name)
       try PrivateFile.write("\(text)\n", to: file)
       Terminal.say(signer.key.text)
       return .success
     } catch let error as LogError {
-      Terminal.complain("siwa: ORIGIN: \(error.detail)")
+      Terminal.complain("siwa: \(argument): \(error.detail)")
       return .misuse
     } catch {
       Terminal.complain("siwa: \(file): \(error)")
