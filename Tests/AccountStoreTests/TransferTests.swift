@@ -57,7 +57,9 @@ import Testing
     try await PreparedStore.with(implementation) { store throws in
       let digest = SHA256.digest(of: [1])
       #expect(try await store.add(receiving) == nil)
+      #expect(try await !store.hasImported(digest, into: receiving))
       #expect(try await store.noteImport(digest, into: receiving, at: Sample.time(2)))
+      #expect(try await store.hasImported(digest, into: receiving))
       #expect(try await !store.noteImport(digest, into: receiving, at: Sample.time(3)))
       #expect(try await store.noteImport(SHA256.digest(of: [2]), into: receiving, at: Sample.time(4)))
     }

@@ -41,6 +41,14 @@ extension WatchedStore {
     }
   }
 
+  package func hasImported(
+    _ digest: SHA256Digest, into plan: TransferPlan
+  ) async throws(AccountStoreError) -> Bool {
+    try await watch(.noteImport) { () throws(AccountStoreError) in
+      try await store.hasImported(digest, into: plan)
+    }
+  }
+
   package func transferUsers(
     of plan: TransferPlan, in state: TransferUser.State?, after number: Int64, limit: Int
   ) async throws(AccountStoreError) -> [TransferUser] {

@@ -117,6 +117,18 @@ extension PostgreSQLAccountStore {
     }
   }
 
+  /// Whether a file came in.
+  func hasImported(
+    _ digest: SHA256Digest, into plan: TransferPlan
+  ) async throws(AccountStoreError) -> Bool {
+    try await database.snapshot { connection in
+      try await connection.first(
+        "SELECT true FROM siwa.transfer_import WHERE plan = $1 AND digest = $2",
+        try await connection.row(of: plan).number, digest.bytes
+      ) { row throws(PostgreSQLError) in try row.value(0, as: Bool.self) } ?? false
+    }
+  }
+
   /// A page of users.
   func transferUsers(
     of plan: TransferPlan, in state: TransferUser.State?, after number: Int64, limit: Int

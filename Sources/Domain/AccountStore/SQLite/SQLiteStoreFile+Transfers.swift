@@ -137,6 +137,17 @@ extension SQLiteStoreFile {
     }
   }
 
+  fileprivate func hasImported(
+    _ digest: SHA256Digest, into plan: TransferPlan
+  ) throws(AccountStoreError) -> Bool {
+    try snapshot { () throws(AccountStoreError) in
+      let number = try row(of: plan).number
+      return try AccountStoreError.translating { () throws(SQLiteError) in
+        try transfers.hasNoted(digest, into: number)
+      }
+    }
+  }
+
   fileprivate func census(of plan: TransferPlan) throws(AccountStoreError) -> TransferCensus {
     try snapshot { () throws(AccountStoreError) in
       let number = try row(of: plan).number
@@ -214,6 +225,13 @@ extension SQLiteAccountStore {
     _ digest: SHA256Digest, into plan: TransferPlan, at time: Timestamp
   ) async throws(AccountStoreError) -> Bool {
     try await writer.run { file throws(AccountStoreError) in try file.noteImport(digest, into: plan, at: time) }
+  }
+
+  /// Whether a file came in.
+  package func hasImported(
+    _ digest: SHA256Digest, into plan: TransferPlan
+  ) async throws(AccountStoreError) -> Bool {
+    try await writer.run { file throws(AccountStoreError) in try file.hasImported(digest, into: plan) }
   }
 
   /// A page of users.

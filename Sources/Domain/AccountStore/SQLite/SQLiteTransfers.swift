@@ -19,6 +19,7 @@ final class SQLiteTransfers {
   private let ownerOfIdentifier: Statement
   private let ownerOfAccount: Statement
   private let importing: Statement
+  private let imported: Statement
   private let counting: Statement
   private let accounts: Statement
   private let receivedRemoval: Statement
@@ -90,6 +91,7 @@ final class SQLiteTransfers {
       """)
     importing = try database.prepare(
       "INSERT INTO transfer_import (plan, digest, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+    imported = try database.prepare("SELECT 1 FROM transfer_import WHERE plan = ? AND digest = ?")
     // The index alone is read, in its order.
     counting = try database.prepare(
       """
@@ -154,6 +156,11 @@ final class SQLiteTransfers {
   func note(_ digest: SHA256Digest, into plan: Int64, at time: Timestamp) throws(SQLiteError) -> Bool {
     try importing.run(plan, digest.bytes, time.milliseconds)
     return database.changes > 0
+  }
+
+  /// Whether a file came in.
+  func hasNoted(_ digest: SHA256Digest, into plan: Int64) throws(SQLiteError) -> Bool {
+    try imported.first(plan, digest.bytes) { row throws(SQLiteError) in try row.value(0, as: Int64.self) } != nil
   }
 
   // MARK: Users

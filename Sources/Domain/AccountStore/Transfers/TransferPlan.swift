@@ -36,11 +36,15 @@ package struct TransferPlan: Sendable, Hashable {
     _ name: String, _ side: Side, team: TeamID, otherTeam: TeamID, client: ClientID, createdAt: Timestamp,
     acceptedAt: Timestamp? = nil, triedAt: Timestamp? = nil
   ) {
-    guard 1...40 ~= name.utf8.count, team != otherTeam,
-      name.utf8.allSatisfy({ 0x61...0x7a ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x2d })
-    else { return nil }
+    guard Self.isName(name), team != otherTeam else { return nil }
     (self.name, self.side, self.team, self.otherTeam, self.client) = (name, side, team, otherTeam, client)
     (self.createdAt, self.acceptedAt, self.triedAt) = (createdAt, acceptedAt, triedAt)
+  }
+
+  /// Whether a plan may have that name: 1 to 40 small letters, digits and hyphens.
+  package static func isName(_ text: String) -> Bool {
+    1...40 ~= text.utf8.count
+      && text.utf8.allSatisfy { 0x61...0x7a ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x2d }
   }
 
   /// When Apple's endpoints close for both teams; nil while the acceptance is not known.

@@ -36,6 +36,9 @@ package protocol TransferStore: AnyObject, Sendable {
     _ digest: SHA256Digest, into plan: TransferPlan, at time: Timestamp
   ) async throws(AccountStoreError) -> Bool
 
+  /// Whether a file was imported into the plan.
+  func hasImported(_ digest: SHA256Digest, into plan: TransferPlan) async throws(AccountStoreError) -> Bool
+
   /// Users in that state behind `number`, in their order, `limit` at most; nil is every state. One whose row does not open
   /// has no key, and the reason `damaged`.
   func transferUsers(
