@@ -1,0 +1,124 @@
+package import Cryptography
+import EventLoop
+import Glibc
+
+/// A file that is written piece by piece under a temporary name, and stands under its own once it is whole and would survive a
+/// power failure. Only this user may read it; where it is encrypted, nothing of it was ever on the disk in the clear.
+///
+/// Its calls block. One that is never published is gone; what a kill leaves behind the next one takes away.
+package final class TransferDraft {
+  /// How much is gathered before it is written.
+  private static let chunk = 1 << 16
+
+  /// Where it is going to be.
+  package let path: String
+  private let draft: String
+  private let descriptor: CInt
+  private var encryption: Age.Conversation?
+  private var gathered: [UInt8] = []
+  private var isPublished = false
+
+  /// A new draft, encrypted by age to `recipient` where there is one.
+  package init(_ path: String, encryptedTo recipient: String? = nil, by age: Age) throws(TransferFileFault) {
+    let draft = "\(path).new"
+    if unsafe unlink(draft) != 0, errno != ENOENT { throw TransferFileFault(draft, .current) }
+    let descriptor = unsafe open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw TransferFileFault(draft, .current) }
+    (self.path, self.draft, self.descriptor) = (path, draft, descriptor)
+    guard let recipient else { return }
+    do throws(SystemError) {
+      encryption = try age.encrypt(to: recipient, into: descriptor)
+    } catch {
+      throw TransferFileFault("age", "it cannot be started: \(error) (Debian's package is age)")
+    }
+  }
+
+  deinit {
+    encryption = nil
+    close(descriptor)
+    if !isPublished { unsafe unlink(draft) }
+  }
+
+  /// Writes a piece, now or with those behind it.
+  package func write(_ bytes: [UInt8]) throws(TransferFileFault) {
+    gathered += bytes
+    if gathered.count >= Self.chunk { try pour() }
+  }
+
+  /// Nothing more is written: returns how large it is, and its digest, once it is durable.
+  package func finish() throws(TransferFileFault) -> (size: Int64, digest: SHA256Digest) {
+    try pour()
+    if let encryption {
+      guard encryption.finish() else { throw TransferFileFault("age", "it did not encrypt: its own words are above") }
+    }
+    encryption = nil
+    guard fsync(descriptor) == 0 else { throw TransferFileFault(draft, .current) }
+    return try FileDigest.of(descriptor, draft)
+  }
+
+  /// Gives it its name, durably.
+  package func publish() throws(TransferFileFault) {
+    guard unsafe rename(draft, path) == 0 else { throw TransferFileFault(path, .current) }
+    isPublished = true
+    try Directory.sync(Directory.parent(of: path))
+  }
+
+  private func pour() throws(TransferFileFault) {
+    let target = encryption?.descriptor ?? descriptor
+    var rest = gathered[...]
+    gathered = []
+    while !rest.isEmpty {
+      let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(target, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw TransferFileFault(encryption == nil ? draft : "age", .current) }
+      rest = rest.dropFirst(count)
+    }
+  }
+}
+
+/// Folders of files that have to be there after a power failure.
+package enum Directory {
+  /// Makes one that only this user can use, unless it is there.
+  package static func make(_ path: String) throws(TransferFileFault) {
+    if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw TransferFileFault(path, .current) }
+  }
+
+  /// Removes a file, if it is there, durably.
+  static func remove(_ name: String, from path: String) throws(TransferFileFault) {
+    if unsafe unlink("\(path)/\(name)") != 0, errno != ENOENT { throw TransferFileFault("\(path)/\(name)", .current) }
+    try sync(path)
+  }
+
+  /// Returns once the names in it would survive a power failure.
+  static func sync(_ path: String) throws(TransferFileFault) {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    guard descriptor >= 0 else { throw TransferFileFault(path, .current) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw TransferFileFault(path, .current) }
+  }
+
+  /// The folder that a file lies in.
+  static func parent(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+}
+
+/// The digest of all of a file, however large it is.
+enum FileDigest {
+  static func of(_ descriptor: CInt, _ path: String) throws(TransferFileFault) -> (size: Int64, digest: SHA256Digest) {
+    var hasher = SHA256Hasher()
+    var size: Int64 = 0
+    var chunk = [UInt8](repeating: 0, count: 1 << 18)
+    while true {
+      let count = unsafe chunk.withUnsafeMutableBytes {
+        unsafe pread(descriptor, $0.baseAddress, $0.count, off_t(size))
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw TransferFileFault(path, .current) }
+      if count == 0 { return (size, hasher.finish()) }
+      unsafe hasher.update(chunk.span.extracting(first: count).bytes)
+      size += Int64(count)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+package import AccountEvents
+package import AccountStore
+import AppleID
+
+extension TransferRun.Ending {
+  /// What an operator has to know, and does next; nil where all went well.
+  package func words(of plan: TransferPlan, keys: [KeyID], at time: Timestamp) -> String? {
+    let (app, team, other) = (plan.client.text, plan.team.text, plan.otherTeam.text)
+    let key = keys.isEmpty ? "its key" : "key " + keys.map(\.text).joined(separator: " or ")
+    switch self {
+    case .complete, .ended: return nil
+    case .leaseLost: return "another process has taken over the plan \(plan.name)"
+    case .planGone: return "the plan \(plan.name) was removed meanwhile"
+    case .notAccepted:
+      return
+        "the transfer of \(app) is \(TransferWindow(plan).words(at: time)). Before it is accepted, Apple exchanges "
+        + "nothing: only the sending team can do something, and have identifiers generated"
+    case .windowOver: return "the 60 days are \(TransferWindow(plan).words(at: time))"
+    case .appleFails(let error): return "Apple answers nothing that can be used: \(error)"
+    case .misconfigured(let error): return Self.words(error, app: app, team: team, key: key)
+    case .allRefused:
+      return """
+        Apple refuses every user (invalid_request), and nothing was concluded from that. Is \(other) the other team, and is \
+        the transfer of \(app) under way or accepted? Are these users of \(app) at \
+        \(plan.side == .sending ? team : other)? If they really have all withdrawn consent: --believe-all
+        """
+    case .useless:
+      return """
+        what Apple answers is of no use: what it was asked with, the same for different users, or nothing that the other team \
+        gets an account for. That is what comes of a wrong recipient. Is \(other) the team that \
+        \(plan.side == .sending ? "gets" : "has had") \(app)? Nothing that was in doubt was written down
+        """
+    case .store(let error): return "\(error)"
+    }
+  }
+
+  /// Which of key, app and team it is.
+  private static func words(_ error: AppleTokenError, app: String, team: String, key: String) -> String {
+    switch error.code {
+    case .noKey:
+      return "no key: none of team \(team) is configured: set teams.\(team).key-id and teams.\(team).private-key"
+    case .unsigned: return "the key: \(key) of team \(team) does not sign: \(error.detail)"
+    case .invalidClient:
+      return
+        "wrong key: Apple does not take \(key) as one of team \(team) for \(app). Compare teams.\(team).key-id with "
+        + "the key at Apple, the .p8 file with its download, and the team with the one that has the app, or had it in the 60 "
+        + "days: \(error.detail)"
+    case .unauthorizedClient:
+      return
+        "wrong app: Apple does not let \(app), with \(key) of team \(team), ask for its users. Is \(app) the app's "
+        + "bundle ID or Services ID, and does Sign in with Apple stand on it: \(error.detail)"
+    case .invalidScope, .forbidden:
+      return
+        "wrong team: Apple does not let team \(team) move users of \(app) (scope user.migration). Is it one of the two "
+        + "teams of the transfer: \(error.detail)"
+    case .certificate:
+      return "what answers in Apple's place is not Apple, by its certificate: see apple.trusted-ca and apple.proxy: "
+        + error.detail
+    default: return "Apple takes no request of \(app) from team \(team) with \(key): \(error)"
+    }
+  }
+}

@@ -1,0 +1,292 @@
+import AccountEvents
+import AccountStore
+import Cryptography
+import EventLoop
+import Foundation
+import TestSupport
+import Testing
+import TransparencyLog
+
+@testable import AccountServices
+
+/// What the sending team hands over, and what the receiving one believes of it.
+@Loop @Suite(.timeLimit(.minutes(5))) struct TransferFilesTests {
+  private static let time = VirtualClock.start
+  nonisolated private static let isAgeThere = FileManager.default.isExecutableFile(atPath: "/usr/bin/age")
+
+  /// Both teams, with a store each, and a directory between them.
+  @Loop
+  private final class Handover {
+    let files = TemporaryDirectory()
+    let sending: TransferRig
+    let receiving: TransferPlan
+    let received = MemoryTransferStore()
+    let signer: NoteSigner
+    let age = Age(["PATH": "/usr/bin:/bin"])
+    var directory: String { files.path + "/handover" }
+
+    init(_ count: Int) async throws {
+      sending = try TransferRig()
+      sending.fill(count)
+      sending.answer = { $0.number % 10 == 7 ? TransferRig.withdrawn : TransferRig.good($0) }
+      #expect(await (try sending.run(rate: 10_000)).run().name == "complete")
+      signer = try NoteSigner.generate(name: "example.com/transfer").signer
+      receiving = try #require(
+        TransferPlan(
+          "spring", .receiving, team: TransferRig.theirs, otherTeam: TransferRig.ours, client: ValidationRig.app,
+          createdAt: TransferFilesTests.time))
+      _ = try received.add(receiving)
+    }
+
+    func export(encryptedTo recipient: String? = nil) async throws -> TransferManifest {
+      let export = TransferExport(
+        of: sending.plan, in: sending.store, to: directory, encryptedTo: recipient, by: age)
+      return try await export.run(signedBy: signer, at: TransferFilesTests.time) { _, _ in }
+    }
+
+    func importAll(
+      into plan: TransferPlan? = nil, signedBy key: VerifierKey? = nil, identity: String? = nil
+    ) async throws -> TransferImport.Outcome {
+      let users = TransferImport(
+        into: plan ?? receiving, in: received, from: directory, signedBy: key ?? signer.key, decryptedWith: identity,
+        by: age)
+      return try await users.run(at: TransferFilesTests.time) { _, _ in }
+    }
+
+    /// Why the import is refused.
+    func refusal(
+      into plan: TransferPlan? = nil, signedBy key: VerifierKey? = nil, identity: String? = nil
+    ) async -> String {
+      do {
+        _ = try await importAll(into: plan, signedBy: key, identity: identity)
+        return "it is not"
+      } catch {
+        return "\(error)"
+      }
+    }
+
+    func bytes(_ name: String) throws -> [UInt8] {
+      Array(try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)")))
+    }
+
+    func write(_ bytes: [UInt8], to name: String) throws {
+      try Data(bytes).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+    }
+
+    /// The names in the directory.
+    var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: directory).sorted() } }
+  }
+
+  @Test func whatIsHandedOverIsTakenOverOnce() async throws {
+    let handover = try await Handover(1500)
+    let manifest = try await handover.export()
+    #expect(manifest.done == 1350 && manifest.waiting == 0)
+    #expect(manifest.refused == [.consentWithdrawn: 150])
+    #expect(try handover.names == ["manifest.txt", "users.csv", "users.jsonl"])
+    for name in try handover.names {
+      let attributes = try FileManager.default.attributesOfItem(atPath: "\(handover.directory)/\(name)")
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+      let text = String(decoding: try handover.bytes(name), as: UTF8.self)
+      #expect(!text.contains("000001.old") && !text.contains(".old"), "no subject")
+    }
+    let csv = String(decoding: try handover.bytes("users.csv"), as: UTF8.self)
+    #expect(csv.hasPrefix("\"key\",\"transfer_sub\"\r\n\"customer-1\",\"001876.r1\"\r\n"))
+
+    let outcome = try await handover.importAll()
+    #expect(outcome.new == 1350 && outcome.manifest == manifest)
+    let keys = Set(handover.received.users.values.map { "\($0.key) \($0.transferSubject?.text ?? "")" })
+    #expect(keys.count == 1350 && keys.contains("customer-1500 001876.r1500") && !keys.contains("customer-7 001876.r7"))
+    #expect(await handover.refusal().hasSuffix("it was imported into the plan spring before"))
+  }
+
+  @Test(.enabled("needs Debian's package age") { isAgeThere })
+  func whatAgeEncryptsWasNeverOnTheDiskInTheClear() async throws {
+    let handover = try await Handover(700)
+    let keys = try await RunningProgram.finish(path: "/usr/bin/age-keygen", [])
+    let identity = handover.files.write("age.key", keys.output)
+    let recipient = try #require(keys.output.split(separator: " ").last { $0.hasPrefix("age1") })
+    let manifest = try await handover.export(
+      encryptedTo: String(recipient.prefix { !$0.isWhitespace }))
+    #expect(try handover.names == ["manifest.txt", "users.csv.age", "users.jsonl.age"])
+    for name in ["users.csv.age", "users.jsonl.age"] {
+      let bytes = try handover.bytes(name)
+      #expect(bytes.starts(with: Array("age-encryption.org/v1".utf8)))
+      #expect(!String(decoding: bytes, as: UTF8.self).contains("customer-1"))
+    }
+    #expect(await handover.refusal().contains("--identity"))
+    let outcome = try await handover.importAll(identity: identity)
+    #expect(outcome.new == 630 && manifest.done == 630)
+    let other = try await RunningProgram.finish(path: "/usr/bin/age-keygen", [])
+    let next = try await Handover(20)
+    _ = try await next.export(encryptedTo: String(recipient.prefix { !$0.isWhitespace }))
+    #expect(
+      await next.refusal(identity: next.files.write("other.key", other.output)).contains("age does not decrypt it"))
+    #expect(next.received.users.isEmpty)
+  }
+
+  @Test func anExportThatIsBrokenOffLeavesNothingThatCouldBeTakenForOne() async throws {
+    let handover = try await Handover(1500)
+    _ = try await handover.export()
+    var calls = 0
+    handover.sending.store.before = { _ throws(AccountStoreError) in
+      calls += 1
+      if calls == 2 { throw AccountStoreError(.unavailable, "killed") }
+    }
+    await #expect(throws: AccountStoreError.self) { _ = try await handover.export() }
+    #expect(try handover.names == ["users.csv", "users.jsonl"])
+    #expect(await handover.refusal().contains("manifest.txt"))
+    // What a kill leaves behind, somebody else's included.
+    try handover.write(Array("half a line".utf8), to: "users.jsonl.new")
+    handover.sending.store.before = { _ in }
+    _ = try await handover.export()
+    #expect(try handover.names == ["manifest.txt", "users.csv", "users.jsonl"])
+    #expect(try await handover.importAll().new == 1350)
+  }
+
+  @Test func anImportThatIsBrokenOffIsCompletedByTheSameAgain() async throws {
+    let handover = try await Handover(1500)
+    _ = try await handover.export()
+    for limit in 1...3 {
+      var calls = 0
+      handover.received.before = { call throws(AccountStoreError) in
+        calls += 1
+        if calls == limit { throw AccountStoreError(.unavailable, "killed before \(call)") }
+      }
+      #expect(await handover.refusal().contains("killed"))
+    }
+    handover.received.before = { _ in }
+    #expect(try await handover.importAll().manifest.done == 1350)
+    #expect(handover.received.users.count == 1350)
+  }
+
+  @Test func whatIsNotTheirsOrNotWholeIsNotTakenOver() async throws {
+    let handover = try await Handover(100)
+    _ = try await handover.export()
+    let stranger = try NoteSigner.generate(name: "example.com/transfer").signer.key
+    #expect(await handover.refusal(signedBy: stranger).contains("it is not signed by example.com/transfer"))
+    let plans: [(TeamID, TeamID, ClientID, String)] = [
+      (TransferRig.theirs, TransferRig.team("Z9Z9Z9Z9Z9"), ValidationRig.app, "the sending team is A1B2C3D4E5"),
+      (TransferRig.team("Z9Z9Z9Z9Z9"), TransferRig.ours, ValidationRig.app, "the recipient is F1B2C3D4E5"),
+      (TransferRig.theirs, TransferRig.ours, ValidationRig.web, "the app is com.example.app"),
+    ]
+    for (team, other, client, words) in plans {
+      let plan = try #require(
+        TransferPlan("other", .receiving, team: team, otherTeam: other, client: client, createdAt: Self.time))
+      #expect(await handover.refusal(into: plan).contains(words))
+    }
+    let (manifest, users) = (try handover.bytes("manifest.txt"), try handover.bytes("users.jsonl"))
+    var changes: [(name: String, bytes: [UInt8])] = [
+      ("users.jsonl", users + users), ("users.jsonl", Array(users.dropLast())), ("users.jsonl", []),
+      ("manifest.txt", Array(String(decoding: manifest, as: UTF8.self).replacing("done 90", with: "done 91").utf8)),
+      ("manifest.txt", Array(manifest.dropLast(9))), ("manifest.txt", []),
+      ("manifest.txt", [UInt8](repeating: 0x41, count: TransferManifest.longest + 1)),
+    ]
+    var other = users
+    other[20] ^= 1
+    changes.append(("users.jsonl", other))
+    for change in changes {
+      try handover.write(change.bytes, to: change.name)
+      let refusal = await handover.refusal()
+      #expect(refusal.contains("\(handover.directory)/\(change.name)") && handover.received.users.isEmpty, "\(refusal)")
+      #expect(!refusal.contains("001876") && !refusal.contains("customer"), "\(refusal)")
+      try handover.write(manifest, to: "manifest.txt")
+      try handover.write(users, to: "users.jsonl")
+    }
+    #expect(try await handover.importAll().new == 90)
+  }
+
+  /// The sending team signs, and may be wrong all the same.
+  @Test func aSignedFileIsReadAsStrictly() async throws {
+    let line = #"{"key":"a","transfer_sub":"001876.r1"}"#
+    let cases: [(lines: String, done: Int64, words: String)] = [
+      ("\(line)\n", 2, "it holds 1 users, and 2 by its manifest"), (line, 1, "line 1: its end is missing"),
+      ("\(line)\n{}\n", 2, "line 2: not one JSON object"),
+      ("\(String(repeating: " ", count: 600_000))\n", 1, "line 1: longer than 4096 bytes"),
+      (#"{"key":"a","transfer_sub":"r 1"}"# + "\n", 1, "transfer_sub: expected"),
+    ]
+    for (lines, done, words) in cases {
+      let handover = try await Handover(1)
+      _ = try await handover.export()
+      let bytes = Array(lines.utf8)
+      let manifest = TransferManifest(
+        of: handover.sending.plan, TransferCensus(), done: done,
+        files: [TransferManifest.File(name: "users.jsonl", size: Int64(bytes.count), digest: SHA256.digest(of: bytes))],
+        at: Self.time)
+      try handover.write(bytes, to: "users.jsonl")
+      try handover.write(try await SignedNote.sign(manifest.text, with: handover.signer).bytes, to: "manifest.txt")
+      let refusal = await handover.refusal()
+      #expect(refusal.contains(words) && handover.received.users.isEmpty, "\(refusal)")
+    }
+  }
+
+  // MARK: Texts
+
+  @Test func aManifestIsReadAsItIsWritten() throws {
+    let rig = try TransferRig()
+    var census = TransferCensus()
+    (census.waiting, census.done, census.refused) = (3, 90, [.consentWithdrawn: 7, .uselessAnswer: 1, .damaged: 0])
+    let digest = SHA256.digest(of: [1])
+    let files = ["users.jsonl", "users.csv"].map { TransferManifest.File(name: $0, size: 4, digest: digest) }
+    let manifest = TransferManifest(of: rig.plan, census, done: 90, files: files, at: Self.time)
+    #expect(try TransferManifest(manifest.text) == manifest)
+    let text = String(decoding: manifest.text, as: UTF8.self)
+    #expect(text.contains("refused consent-withdrawn 7\nrefused useless-answer 1\nfile users.csv 4 "))
+
+    let changes: [(String, String)] = [
+      ("siwa-transfer/v1", "siwa-transfer/v2"), ("plan summer", "plan Summer"), ("sender A1B2C3D4E5", "sender a1b2"),
+      ("done 90", "done 090"), ("done 90", "done -1"), ("done 90", "done 9999999999999"), ("waiting 3\n", ""),
+      ("waiting 3", "waiting 3\nwaiting 3"), ("consent-withdrawn", "no-reason"),
+      ("useless-answer", "consent-withdrawn"),
+      ("file users.csv", "file ../users.csv"), ("file users.csv", "file .users"),
+      ("file users.csv", "file users.jsonl"),
+      ("file users.csv 4", "file users.csv 4 4"), ("exported ", "exported  "), ("client com", "client  com"),
+    ]
+    for (old, new) in changes {
+      let changed = text.replacing(old, with: new, maxReplacements: 1)
+      #expect(changed != text)
+      #expect(throws: TransferManifest.Fault.self, "\(new)") { _ = try TransferManifest(Array(changed.utf8)) }
+    }
+    // What ends behind the first of the files is a manifest, too: which one it is the signature says.
+    let ends = [manifest.text.count, text.utf8.count - "file users.jsonl 4 \(digest)\n".utf8.count]
+    for cut in 0..<manifest.text.count where !ends.contains(cut) {
+      #expect(throws: TransferManifest.Fault.self) { _ = try TransferManifest(Array(manifest.text[..<cut])) }
+    }
+    #expect(throws: TransferManifest.Fault.self) { _ = try TransferManifest(manifest.text + [0x0a]) }
+  }
+
+  @Test func aLineHasAKeyAndAPersonAndNothingElse() throws {
+    let user = try TransferLine.brought(Array(#"{"sub":"000001.a.0001","key":"47\u0031 ü"}"#.utf8))
+    #expect(user == NewTransferUser(key: "471 ü", subject: TransferRig.subject("000001.a.0001")))
+    let faults: [(String, TransferLine.Fault)] = [
+      ("", .malformed), ("[]", .malformed), (#"{"key":"a"}"#, .malformed), (#"{"key":"a","sub":7}"#, .malformed),
+      (#"{"key":"a","sub":"b","email":"c"}"#, .malformed), (#"{"key":"a","key":"a","sub":"b"}"#, .malformed),
+      (#"{"key":"a","transfer_sub":"b"}"#, .malformed), (#"{"key":"","sub":"b"}"#, .key),
+      (#"{"key":"a\u000a","sub":"b"}"#, .key), (#"{"key":"a","sub":""}"#, .subject),
+      (#"{"key":"a","sub":"b c"}"#, .subject),
+      ("{\"key\":\"\(String(repeating: "a", count: 256))\",\"sub\":\"b\"}", .key),
+      (#"{"key":"user of b","sub":"b"}"#, .personal), (#"{"key":"a@example.com","sub":"b"}"#, .personal),
+    ]
+    for (line, fault) in faults {
+      #expect(throws: fault, "\(line)") { _ = try TransferLine.brought(Array(line.utf8)) }
+    }
+  }
+
+  @Test func aRowOfCSVEndsNeitherEarlyNorLate() {
+    let row = TransferLine.csv("a \"b\", c", TransferRig.identifier("001876.r\"1"))
+    #expect(String(decoding: row, as: UTF8.self) == "\"a \"\"b\"\", c\",\"001876.r\"\"1\"\r\n")
+  }
+
+  @Test func theWindowSaysWhatIsLeftAndWhatThenEnds() throws {
+    var plan = try TransferRig(accepted: nil).plan
+    let closing = Self.time + TransferPlan.window
+    #expect(TransferWindow(plan).words(at: Self.time).contains("siwa migrate accept summer DATE"))
+    plan.acceptedAt = Self.time
+    let window = TransferWindow(plan)
+    #expect(window.words(at: Self.time + .seconds(3600)) == "59 days 23 hours left, until \(closing)")
+    #expect(window.words(at: closing - .seconds(90_000)).hasPrefix("1 day 1 hour left"))
+    #expect(window.words(at: closing).hasPrefix("over since \(closing)"))
+    #expect(window.words(at: Self.time - .seconds(1)).hasPrefix("begins"))
+    #expect(window.suffices(for: 86_400, rate: 1, at: closing - .seconds(86_400)))
+    #expect(!window.suffices(for: 86_401, rate: 1, at: closing - .seconds(86_400)))
+  }
+}
