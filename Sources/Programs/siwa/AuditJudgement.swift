@@ -40,15 +40,6 @@ struct AuditJudgement {
   }
 }
 
-extension SettingType where Value == Timestamp {
-  /// A moment.
-  fileprivate static var moment: SettingType {
-    SettingType(
-      "moment", expected: "a time such as 2026-05-03T10:00:00Z, or a day", standIn: .now, show: \.description,
-      parse: { Timestamp(rfc3339: $0) })
-  }
-}
-
 extension SettingType where Value == String {
   /// The name of a consumer that a log is judged by.
   fileprivate static var auditedConsumer: SettingType {

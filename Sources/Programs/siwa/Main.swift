@@ -25,6 +25,9 @@ struct Siwa {
         AuditReportCommand.self,
         AuditReceiptCommand.self, AuditCheck.self, AuditBundleCommand.self, AuditCreateKey.self, AuditRotateKey.self,
         AccountsImport.self, AccountsValidate.self, AccountsCreateToken.self,
+        MigratePrepare.self, MigrateAccept.self, MigrateUsers.self, MigrateGenerate.self, MigrateCreateKey.self,
+        MigrateExport.self, MigrateImport.self, MigrateExchange.self, MigrateResults.self, MigrateStatus.self,
+        MigrateRemove.self, MigrateRehearse.self,
         ConfigurationCheck.self, ConfigurationList.self,
       ])
     let isStoppedInOrder =

@@ -1,0 +1,169 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import Configuration
+import EventLoop
+
+/// What `siwa migrate generate` and `siwa migrate exchange` are: one engine, two sides.
+struct MigrateBatch {
+  /// After so many failures of Apple's in a row, twenty minutes in all, it counts as unreachable.
+  private static let patience = 12
+  /// What Apple has been seen to bear, in the absence of a limit of its own.
+  private static let (rate, concurrency) = (20, 16)
+
+  private let name: String
+  private let rate: Int
+  private let concurrency: Int
+  private let believesAll: Bool
+  private let options: ConfigurationOptions
+
+  init(reading arguments: inout CommandArguments) {
+    name = arguments.readPlan()
+    rate = arguments.read(
+      "--requests", "NUMBER", .integer(1...10_000, unit: "requests a second"), default: Self.rate,
+      "How many requests a second.")
+    concurrency = arguments.read(
+      "--concurrency", "NUMBER", .integer(1...256, unit: "requests"), default: Self.concurrency,
+      "How many requests at once.")
+    believesAll = arguments.flag(
+      "--believe-all", "Believes Apple, too, where it refuses everybody, a hundred users in a row.")
+    options = ConfigurationOptions(reading: &arguments)
+  }
+
+  /// What both commands say of themselves.
+  static let details = """
+    Apple names no limit, so agree on a rate with yourself and begin low: --requests a second, at most --concurrency at once.
+    While Apple throttles or fails it is asked more slowly, and faster again afterwards. The team's token of an hour and the
+    client secret are renewed on the way.
+
+    Before all others one user is tried. Then each user is asked about once; what stays in doubt is asked again in the same
+    run, five times at most, and is left for the next one. A refusal (withdrawn consent) is written down and stops nothing.
+    What only you can put right stops it at once, and says whether key, app or team is wrong; a hundred refusals in a row
+    stop it, too, and nothing is concluded from them.
+
+    Interrupted or killed, the same command goes on with the first user who has no result; what was under way, at most twice
+    --concurrency, is asked again, and Apple says the same. Started a second time, it takes the work over from the first.
+
+    The progress stands on standard error, how it stands with the plan on standard output.
+
+    Exit codes: 0 every user has a result; 1 some are left, refused or in conflict; 2 the command line, the configuration, the
+    plan or something at Apple has to change first; 3 the store or Apple cannot be reached at the moment.
+
+    """
+
+  /// Does it for the plan, which has to be of that side.
+  func run(_ side: TransferPlan.Side, counting what: String) async -> ExitCode {
+    guard let configuration = MigrateAccess.configuration(options) else { return .misuse }
+    return await MigrateAccess.open(options, name, side) { store, plan in
+      let apple = TransferApple(
+        configuration, of: plan, concurrency: concurrency, userAgent: "siwa", now: { .now })
+      return try await run(plan, store, apple, configuration, what)
+    }
+  }
+
+  @Loop
+  private func run(
+    _ plan: TransferPlan, _ store: any AccountStore, _ apple: TransferApple, _ configuration: MigrationConfiguration,
+    _ what: String
+  ) async throws -> ExitCode {
+    let before = try await store.census(of: plan)
+    warn(plan, before.waiting)
+    let lease = try await store.takeOver(plan.lease, by: try Lease.newHolder(), at: .now)
+    let run = TransferRun(
+      plan, store, under: lease,
+      renew: { lease throws(AccountStoreError) in try await store.renew(lease) }, apple: apple,
+      rate: rate, concurrency: concurrency, believesAll: believesAll, patience: Self.patience, clock: .system)
+    let bar = ProgressBar(what)
+    run.tell = { bar.note(done: Int64($0.answered), of: max(before.waiting, Int64($0.answered))) }
+    let ending = try await Interruption.stopping {
+      run.end()
+    } _: {
+      await run.run()
+    }
+    bar.clear()
+    try await store.giveUp(run.lease)
+    say(run.progress)
+    let after = try await store.census(of: plan)
+    Terminal.say(after.lines(of: plan).joined(separator: "\n"))
+    Terminal.say("60 days    \(TransferWindow(run.plan).words(at: .now))")
+    warn(plan, after.waiting)
+    let words = ending.words(of: run.plan, keys: configuration.keys(of: plan.team), at: .now)
+    if let words { Terminal.complain("siwa: \(words)") }
+    return exit(ending, after)
+  }
+
+  /// Warns where the rate will not do.
+  private func warn(_ plan: TransferPlan, _ waiting: Int64) {
+    guard !TransferWindow(plan).suffices(for: waiting, rate: Double(rate), at: .now) else { return }
+    Terminal.complain(
+      "siwa: \(waiting) users at \(rate) requests a second take \(TransferWindow.words(.seconds(waiting / Int64(rate)))): "
+        + "longer than is left of the 60 days")
+  }
+
+  private func say(_ progress: TransferRun.Progress) {
+    switch progress.trial {
+    case .thereAndBack:
+      Terminal.say("Trial      one user, there and back: the other team gets an account for the identifier")
+    case .thereAlone:
+      Terminal.say(
+        "Trial      one user: Apple gives an identifier. Whether it is good the recipient's first exchange says")
+    case .exchanged: Terminal.say("Trial      one user: Apple gives an account for the identifier")
+    case nil: break
+    }
+    Terminal.say("Asked      \(progress.answered) users, \(progress.again) of the requests once more")
+  }
+
+  private func exit(_ ending: TransferRun.Ending, _ census: TransferCensus) -> ExitCode {
+    switch ending {
+    case .complete: census.exit
+    case .ended, .leaseLost: .failure
+    case .planGone, .notAccepted, .windowOver, .misconfigured, .allRefused, .useless: .misuse
+    case .appleFails: .unreachable
+    case .store(let error): error.code == .unavailable ? .unreachable : .misuse
+    }
+  }
+}
+
+/// `siwa migrate generate`: the sending team's batch.
+struct MigrateGenerate: Command {
+  static let name = "migrate generate"
+  static let summary = "Has Apple give a transfer identifier for every user of the plan: the sending team's side."
+  static let details = """
+    It works before the transfer is accepted, and for 60 days from then on. The recipient needs the identifiers within these
+    60 days: generate early.
+
+    """ + MigrateBatch.details
+  static let examples = [
+    CommandExample("siwa migrate generate summer", "20 requests a second, 16 at once."),
+    CommandExample("siwa migrate generate summer --requests 200 --concurrency 32", "Faster, once that went well."),
+  ]
+
+  private let batch: MigrateBatch
+
+  init(reading arguments: inout CommandArguments) { batch = MigrateBatch(reading: &arguments) }
+
+  func run() async -> ExitCode { await batch.run(.sending, counting: "users") }
+}
+
+/// `siwa migrate exchange`: the receiving team's batch.
+struct MigrateExchange: Command {
+  static let name = "migrate exchange"
+  static let summary = "Has Apple say who the transfer identifiers stand for: the receiving team's side."
+  static let details = """
+    It works from the moment on when the transfer is accepted (siwa migrate accept), for 60 days. Who signs in meanwhile is
+    recognized by the identity token; batch and sign-in come to the same account, in any order.
+
+    """ + MigrateBatch.details
+  static let examples = [
+    CommandExample("siwa migrate exchange spring", "20 requests a second, 16 at once.")
+  ]
+
+  private let batch: MigrateBatch
+
+  init(reading arguments: inout CommandArguments) { batch = MigrateBatch(reading: &arguments) }
+
+  func run() async -> ExitCode { await batch.run(.receiving, counting: "users") }
+}
+
+extension MigrateGenerate: StoppedInOrder {}
+extension MigrateExchange: StoppedInOrder {}

@@ -1,0 +1,61 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import Configuration
+import EventLoop
+
+/// `siwa migrate results`: what the receiving team's own database needs.
+struct MigrateResults: Command {
+  static let name = "migrate results"
+  static let summary = "Writes who the users are at the receiving team into a private file: it holds personal data."
+  static let details = """
+    A line of JSON for each user whose identifier was exchanged:
+      {"key":"…","sub":"…","email":"…","is_private_email":true}
+    key is what the sending team knows the user by, sub what Apple names them to our team. email is null where Apple gives
+    none: it does for users of its private relay alone. This is the one output of siwa migrate with personal data: only this
+    user can read the file; bring it into your database, then destroy it.
+
+    Exit codes: 0 written; 1 not written, or users wait still, were refused or are in conflict; 2 the command line, the
+    configuration or the store has to change first; 3 the store cannot be reached at the moment.
+
+    """
+  static let examples = [CommandExample("siwa migrate results spring results.jsonl", "After siwa migrate exchange.")]
+
+  private static let page = 512
+
+  private let plan: String
+  private let file: String
+  private let options: ConfigurationOptions
+
+  init(reading arguments: inout CommandArguments) {
+    plan = arguments.readPlan()
+    file = arguments.read("FILE", .path, "Where they go; a file that is there is replaced.")
+    options = ConfigurationOptions(reading: &arguments)
+  }
+
+  func run() async -> ExitCode {
+    await MigrateAccess.open(options, plan, .receiving) { store, plan in
+      let draft = try TransferDraft(file, by: Age(ConfigurationSources.processEnvironment))
+      let census = try await store.census(of: plan)
+      let bar = ProgressBar("users")
+      var (count, last) = (Int64(0), Int64(0))
+      while true {
+        let users = try await store.transferUsers(of: plan, in: .done, after: last, limit: Self.page)
+        guard let end = users.last else { break }
+        last = end.number
+        for line in users.lazy.compactMap(TransferLine.result) {
+          try draft.write(line)
+          count += 1
+        }
+        bar.note(done: count, of: max(census.done, count))
+      }
+      _ = try draft.finish()
+      try draft.publish()
+      bar.clear()
+      Terminal.say("Written    \(count) users to \(file): personal data; destroy it once it is in your database")
+      Terminal.say(census.lines(of: plan).joined(separator: "\n"))
+      Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
+      return census.exit
+    }
+  }
+}

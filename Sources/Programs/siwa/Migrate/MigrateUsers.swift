@@ -1,0 +1,101 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import Configuration
+import EventLoop
+import Glibc
+
+/// `siwa migrate users`: who is to be handed over.
+struct MigrateUsers: Command {
+  static let name = "migrate users"
+  static let summary = "Adds the users who are to be handed over: all accounts of the team, or those that you bring."
+  static let details = """
+    Without --from-input, all accounts of the team in the account store, each under its account id. With it, JSON Lines from
+    the standard input:
+      {"key":"4711","sub":"000768.6166f031167141e6.1521"}
+      key  what your own database knows the user by: the recipient gets it. No sub, no address
+      sub  the person, as Apple names them to our team
+    Who is there already stays as they are; so whoever signs up later is added by the same command again. A line that is no
+    user is named with the reason, and nothing of the lines is repeated; those before and behind it are added.
+
+    Exit codes: 0 all are there; 1 some lines are no users; 2 the command line, the configuration or the store has to change
+    first; 3 the store cannot be reached at the moment.
+
+    """
+  static let examples = [
+    CommandExample("siwa migrate users summer", "All accounts of the team in the store."),
+    CommandExample(
+      "psql -At -c \"SELECT json_build_object('key', id::text, 'sub', apple_sub) FROM users\" | siwa migrate users summer "
+        + "--from-input", "From your own database: no file to destroy."),
+  ]
+
+  /// So many are added at once.
+  private static let page = 512
+
+  private let plan: String
+  private let isFromInput: Bool
+  private let options: ConfigurationOptions
+
+  init(reading arguments: inout CommandArguments) {
+    plan = arguments.readPlan()
+    isFromInput = arguments.flag("--from-input", "Reads the users from the standard input, as JSON Lines.")
+    options = ConfigurationOptions(reading: &arguments)
+  }
+
+  func run() async -> ExitCode {
+    await MigrateAccess.open(options, plan, .sending) { store, plan in
+      let bar = ProgressBar("users")
+      let (new, refused) =
+        isFromInput ? try await addInput(to: plan, store, bar) : (try await addAccounts(to: plan, store, bar), 0)
+      bar.clear()
+      let census = try await store.census(of: plan)
+      Terminal.say("New        \(new)")
+      if isFromInput { Terminal.say("No users   \(refused)") }
+      Terminal.say(census.lines(of: plan).joined(separator: "\n"))
+      Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
+      return refused == 0 ? .success : .failure
+    }
+  }
+
+  @Loop
+  private func addAccounts(
+    to plan: TransferPlan, _ store: any TransferStore, _ bar: ProgressBar
+  ) async throws -> Int64 {
+    var (new, place) = (Int64(0), nil as AccountID?)
+    repeat {
+      let page = try await store.addAccounts(to: plan, after: place, limit: Self.page)
+      new += Int64(page.new)
+      place = page.place
+      bar.note(done: new, of: nil)
+    } while place != nil
+    return new
+  }
+
+  @Loop
+  private func addInput(
+    to plan: TransferPlan, _ store: any TransferStore, _ bar: ProgressBar
+  ) async throws -> (new: Int64, refused: Int64) {
+    if isatty(STDIN_FILENO) == 1 { Terminal.complain("siwa: reads users from the standard input; see --help") }
+    let input = StandardInput(longestLine: TransferLine.longest)
+    var (new, refused, number) = (Int64(0), Int64(0), Int64(0))
+    do {
+      while let lines = try await input.next(Self.page) {
+        var users: [NewTransferUser] = []
+        for line in lines {
+          number += 1
+          do throws(TransferLine.Fault) { users.append(try TransferLine.brought(line)) } catch {
+            refused += 1
+            bar.clear()
+            Terminal.complain("siwa: line \(number): \(error)")
+          }
+        }
+        new += Int64(try await store.add(users, to: plan))
+        bar.note(done: number, of: nil)
+      }
+    } catch let fault as LineReader.Fault {
+      bar.clear()
+      throw MigrateAccess.Refusal("line \(input.count + 1): \(fault.words(limit: TransferLine.longest))")
+    }
+    return (new, refused)
+  }
+}
