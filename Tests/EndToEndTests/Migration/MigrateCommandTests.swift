@@ -1,0 +1,244 @@
+import AccountEvents
+import AccountStore
+import AppleSimulator
+import EventLoop
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// `siwa migrate`, as the operators of two teams use it.
+@Loop @Suite(.timeLimit(.minutes(15))) struct MigrateCommandTests {
+  private static let fast = ["--requests", "2000", "--concurrency", "16"]
+
+  /// docs/migration.md from the beginning to the end.
+  private func followThePage(_ stage: MigrationStage, withAge: Bool) async throws {
+    for number in stride(from: 7, through: 200, by: 50) {
+      stage.apple.withdrawConsent(of: MigrationStage.person(number), to: MigrationStage.app)
+    }
+    let prepared = try await stage.prepare(.sending)
+    #expect(prepared.end == .exit(0) && prepared.output.contains("Next       siwa migrate users summer"), "\(prepared)")
+    let users = try await stage.siwa(
+      .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...200))
+    #expect(users.end == .exit(0) && users.output.hasPrefix("New        200\n"), "\(users)")
+    let generated = try await stage.run(.sending, ["migrate", "generate", "summer"] + Self.fast) { _ in }
+    #expect(generated.end == .exit(1) && generated.output.contains("Done       196\nRefused    4\n"), "\(generated)")
+    #expect(generated.output.contains("  consent-withdrawn  4\n") && generated.output.contains("not accepted yet"))
+
+    let vkey = try await stage.createKey()
+    let age = withAge ? try await stage.ageKey() : nil
+    let directory = stage.files.path + "/handover"
+    let export = try await stage.run(
+      .sending,
+      ["migrate", "export", "summer", directory, "--key", stage.files.path + "/migrate-key"]
+        + (age.map { ["--age", $0.recipient] } ?? [])
+    ) { _ in }
+    #expect(export.end == .exit(1) && export.output.hasPrefix("Exported   196\n"), "\(export)")
+
+    #expect(try await stage.prepare(.receiving).end == .exit(0))
+    let words = ["migrate", "import", "spring", directory, "--signer", vkey]
+    let taken = try await stage.run(.receiving, words + (age.map { ["--identity", $0.identity] } ?? [])) { _ in }
+    #expect(taken.end == .exit(0) && taken.output.contains("New        196\n"), "\(taken)")
+    let twice = try await stage.run(.receiving, words + (age.map { ["--identity", $0.identity] } ?? [])) { _ in }
+    #expect(twice.end == .exit(1) && twice.errors.contains("it was imported into the plan spring before"), "\(twice)")
+    let early = try await stage.siwa(.receiving, "migrate", "exchange", "spring")
+    #expect(early.end == .exit(2) && early.errors.contains("Before it is accepted"), "\(early)")
+
+    stage.accept()
+    let now = Timestamp.now.description
+    #expect(try await stage.siwa(.sending, "migrate", "accept", "summer", now).output.contains("59 days 23 hours left"))
+    #expect(try await stage.siwa(.receiving, "migrate", "accept", "spring", now).end == .exit(0))
+    let exchanged = try await stage.run(.receiving, ["migrate", "exchange", "spring"] + Self.fast) { _ in }
+    #expect(exchanged.end == .exit(0) && exchanged.output.contains("Done       196\nRefused    0\n"), "\(exchanged)")
+    #expect(exchanged.output.contains("Trial      one user: Apple gives an account"), "\(exchanged)")
+    let results = try await stage.siwa(.receiving, "migrate", "results", "spring", stage.files.path + "/results.jsonl")
+    #expect(results.end == .exit(0) && results.output.contains("personal data"), "\(results)")
+    try stage.expectResults("results.jsonl", of: (1...200).filter { $0 % 50 != 7 })
+
+    let status = try await stage.siwa(.sending, "migrate", "status", "summer", "--refused")
+    #expect(status.end == .exit(1) && status.output.contains("  consent-withdrawn  customer-107\n"), "\(status)")
+    let json = try await stage.siwa(.receiving, "migrate", "status", "--json").output.object
+    #expect(json["done"] as? Int == 196 && json["side"] as? String == "receiving")
+    let names = ["manifest.txt"] + ["users.jsonl", "users.csv"].map { $0 + (age == nil ? "" : ".age") }
+    try stage.expectNothingPersonal(1...200, in: names.filter { !$0.hasSuffix(".age") }.map { "handover/\($0)" })
+
+    let asked = try await stage.siwa(.receiving, "migrate", "remove", "spring")
+    #expect(asked.end == .exit(2) && asked.output.hasSuffix("say --yes\n"), "\(asked)")
+    #expect(try await stage.siwa(.receiving, "migrate", "remove", "spring", "--yes").end == .exit(0))
+    #expect(try await stage.siwa(.receiving, "migrate", "status").output == "There is no plan.\n")
+  }
+
+  @Test func twoTeamsMoveTheirUsersByThePage() async throws {
+    try await MigrationStage.run { stage in try await followThePage(stage, withAge: false) }
+  }
+
+  @Test(PostgreSQLServer.isThere)
+  func theSameWithPostgreSQL() async throws {
+    try await MigrationStage.run(isPostgreSQL: true) { stage in try await followThePage(stage, withAge: false) }
+  }
+
+  @Test(.enabled("needs Debian's package age") { FileManager.default.isExecutableFile(atPath: "/usr/bin/age") })
+  func theSameEncryptedByAge() async throws {
+    try await MigrationStage.run { stage in try await followThePage(stage, withAge: true) }
+  }
+
+  // MARK: What keeps it from going on
+
+  @Test func saysWhichOfKeyAppAndTeamIsWrong() async throws {
+    try await MigrationStage.run { stage in
+      let own = try await stage.siwa(
+        .sending, "migrate", "prepare", "own", "--sending", "--team", MigrationStage.sender, "--other-team",
+        MigrationStage.sender, "--client", MigrationStage.app)
+      #expect(own.end == .exit(2) && own.errors.contains("--other-team is our own team"), "\(own)")
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+
+      let cases: [(change: String, words: [String])] = [
+        (
+          "teams.\(MigrationStage.sender).key-id=ZZZZZZZZZZ", ["ZZZZZZZZZZ", MigrationStage.sender, MigrationStage.app]
+        ),
+        (
+          "teams.\(MigrationStage.sender).private-key=\(stage.files.path)/\(MigrationStage.recipient).p8", ["wrong key"]
+        ),
+        ("apple.token=http://127.0.0.1:1/auth/token", ["Apple answers nothing that can be used: unreachable"]),
+      ]
+      for (change, words) in cases {
+        let end = try await stage.siwa(.sending, "migrate", "generate", "summer", "--set", change)
+        #expect(end.end == .exit(change.hasPrefix("apple") ? 3 : 2), "\(end)")
+        for word in words { #expect(end.errors.contains(word), "\(end)") }
+      }
+      let status = try await stage.siwa(.sending, "migrate", "status", "summer")
+      #expect(status.end == .exit(1) && status.output.contains("Waiting    5\n"), "nobody is lost: \(status)")
+
+      let side = try await stage.siwa(.sending, "migrate", "exchange", "summer")
+      #expect(side.end == .exit(2) && side.errors.contains("one of the sending team"), "\(side)")
+      let none = try await stage.siwa(.sending, "migrate", "generate", "winter")
+      #expect(none.end == .exit(2) && none.errors.contains("there is no plan winter"), "\(none)")
+    }
+  }
+
+  @Test func afterSixtyDaysItSaysWhatHasEnded() async throws {
+    try await MigrationStage.run { stage in
+      let long = Timestamp.now - .seconds(61 * 86_400)
+      let prepared = try await stage.prepare(.sending, "--accepted", long.description)
+      #expect(
+        prepared.end == .exit(1) && prepared.output.contains("Next       nothing more can be done"), "\(prepared)")
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+      let end = try await stage.siwa(.sending, "migrate", "generate", "summer")
+      #expect(end.end == .exit(2) && end.errors.contains("over since") && end.errors.contains("transfer_sub"), "\(end)")
+      #expect(stage.apple.migrationsAsked == 0)
+    }
+  }
+
+  @Test func theHourOfTheTokenEndsInTheMiddleAndNobodyIsLost() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...300))
+      let end = try await stage.run(.sending, ["migrate", "generate", "summer"] + Self.fast) { program in
+        for limit in [50, 150, 250] {
+          try await until { stage.apple.migrationsAsked >= limit || program.hasEnded }
+          stage.apple.endTeamTokens()
+        }
+      }
+      #expect(end.end == .exit(0) && end.output.contains("Done       300\n"), "\(end)")
+    }
+  }
+
+  @Test func linesThatAreNoUsersAreNamedAndPassedOver() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      let secret = MigrationStage.person(3).subject
+      let input =
+        MigrationStage.lines(1...2) + "{\"key\":\"\(secret)\",\"sub\":\"\(secret)\"}\nnonsense\n"
+        + MigrationStage.lines(2...4)
+      let end = try await stage.siwa(.sending, "migrate", "users", "summer", "--from-input", input: input)
+      #expect(end.end == .exit(1) && end.output.hasPrefix("New        4\nNo users   2\n"), "\(end)")
+      #expect(end.errors.contains("line 3: key: holds the sub") && end.errors.contains("line 4: not one JSON object"))
+      #expect(!end.errors.contains(secret))
+    }
+  }
+
+  // MARK: Killed
+
+  @Test(arguments: [false, true])
+  func killedBetweenApplesAnswerAndTheStoreNobodyIsLost(isPostgreSQL: Bool) async throws {
+    guard !isPostgreSQL || PostgreSQLServer.programs != nil else { return }
+    try await MigrationStage.run(isPostgreSQL: isPostgreSQL) { stage in
+      stage.apple.migrationDelay = .milliseconds(20)
+      stage.apple.withdrawConsent(of: MigrationStage.person(7), to: MigrationStage.app)
+      stage.accept()
+      let accepted = ["--accepted", Timestamp.now.description]
+      #expect(try await stage.prepare(.sending, accepted[0], accepted[1]).end == .exit(0))
+      #expect(try await stage.prepare(.receiving, accepted[0], accepted[1]).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...600))
+      let (kills, end) = try await stage.run(
+        .sending, ["migrate", "generate", "summer"] + Self.fast, killedAfter: [1, 60, 150, 90])
+      #expect(kills == 4 && end.output.contains("Done       599\nRefused    1\n"), "\(end)")
+      #expect(stage.apple.migrationsAsked <= 732, "\(stage.apple.migrationsAsked)")
+
+      let vkey = try await stage.createKey()
+      let directory = stage.files.path + "/handover"
+      let export = ["migrate", "export", "summer", directory, "--key", stage.files.path + "/migrate-key"]
+      for name in ["users.jsonl.new", "users.csv.new"] {
+        _ = try await stage.run(.sending, export) { program in
+          try await until { unsafe access("\(directory)/\(name)", F_OK) == 0 || program.hasEnded }
+          program.signal(SIGKILL)
+        }
+      }
+      #expect(try await stage.run(.sending, export) { _ in }.output.hasPrefix("Exported   599\n"))
+      let words = ["migrate", "import", "spring", directory, "--signer", vkey]
+      _ = try await stage.run(.receiving, words) { program in
+        try await until { program.hasEnded || self.hasOpened("\(directory)/users.jsonl", program) }
+        program.signal(SIGKILL)
+      }
+      _ = try await stage.run(.receiving, words) { _ in }
+      let before = stage.apple.migrationsAsked
+      let (more, exchanged) = try await stage.run(
+        .receiving, ["migrate", "exchange", "spring"] + Self.fast, killedAfter: [1, 60, 150, 90])
+      #expect(more == 4 && exchanged.end == .exit(0) && exchanged.output.contains("Done       599\n"), "\(exchanged)")
+      #expect(stage.apple.migrationsAsked - before <= 731)
+      let results = stage.files.path + "/results.jsonl"
+      #expect(try await stage.siwa(.receiving, "migrate", "results", "spring", results).end == .exit(0))
+      try stage.expectResults("results.jsonl", of: (1...600).filter { $0 != 7 })
+      try stage.expectNothingPersonal(
+        1...600, in: ["manifest.txt", "users.jsonl", "users.csv"].map { "handover/\($0)" })
+    }
+  }
+
+  /// Whether the program has the file open now.
+  private func hasOpened(_ path: String, _ program: RunningProgram) -> Bool {
+    let folder = "/proc/\(program.identifier)/fd"
+    guard let names = FileManager.default.subpaths(atPath: folder) else { return false }
+    return names.contains { name in
+      var target = [CChar](repeating: 0, count: 4096)
+      let count = unsafe readlink("\(folder)/\(name)", &target, target.count)
+      return count > 0 && String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) == path
+    }
+  }
+
+  // MARK: The rehearsal
+
+  @Test(arguments: [[], ["--faults"]])
+  func aRehearsalEndsWithEverybodyWhereTheyHaveToBe(more: [String]) async throws {
+    let end = try await RunningProgram.finish(
+      path: RunningProgram.path(of: "siwa"),
+      ["migrate", "rehearse", "--play", "120", "--requests", "100", "--users", "1000000"] + more)
+    #expect(end.end == .exit(0), "\(end)")
+    #expect(
+      end.output.contains("Checked    118 came to exactly their account, 2 stand on the list of refusals"), "\(end)")
+    #expect(end.output.contains("generate  2:46:40") && end.output.contains("they are enough"), "\(end)")
+  }
+}
+
+extension MigrationStage {
+  /// A key pair of age's: the file of its identity, and the recipient.
+  fileprivate func ageKey() async throws -> (identity: String, recipient: String) {
+    let made = try await RunningProgram.finish(path: "/usr/bin/age-keygen", [])
+    let words = made.output.split(whereSeparator: \.isWhitespace)
+    return (files.write("age.key", made.output), String(try #require(words.first { $0.hasPrefix("age1") })))
+  }
+}

@@ -1,0 +1,191 @@
+import AccountEvents
+import AccountServices
+import AccountStore
+import AppleSimulator
+import Configuration
+import Cryptography
+import EventLoop
+import Foundation
+import Glibc
+import HTTPClient
+import TestSupport
+import Testing
+
+/// Two teams with a configuration and a store each, and a simulated Apple between whom an app is transferred.
+@Loop
+final class MigrationStage {
+  typealias End = (end: RunningProgram.End, output: String, errors: String)
+
+  nonisolated static let (sender, recipient, app) = ("A1B2C3D4E5", "F6G7H8J9K0", "com.example.app")
+
+  let apple: SimulatedApple
+  let files = TemporaryDirectory()
+  /// All that the programs have said so far.
+  private(set) var said = ""
+  private let server: SimulatedAppleServer
+  private var paths: [TransferPlan.Side: String] = [:]
+  private var keys: [String: DeveloperKey] = [:]
+  private var settings: [TransferPlan.Side: StoreSettings] = [:]
+
+  static func run(isPostgreSQL: Bool = false, _ body: @Loop (MigrationStage) async throws -> Void) async throws {
+    let stage = try MigrationStage()
+    try await withThrowingTaskGroup { group in
+      group.addTask(executorPreference: Loop.executor) { [server = stage.server] in await server.run() }
+      defer { group.cancelAll() }
+      for side in TransferPlan.Side.allCases { try await stage.configure(side, isPostgreSQL) }
+      try await body(stage)
+    }
+  }
+
+  private init() throws {
+    apple = SimulatedApple(
+      ring: Stage.ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { .now })
+    server = try SimulatedAppleServer(apple, port: 0, tls: nil)
+    keys[Self.sender] = try apple.enroll(team: Self.sender, clients: [Self.app])
+    keys[Self.recipient] = try apple.enroll(team: Self.recipient, clients: [])
+    for (team, key) in keys { _ = files.write("\(team).p8", key.privateKeyPEM) }
+    apple.transfer(Self.app, from: Self.sender, to: Self.recipient, acceptedAt: nil)
+    apple.populate(Self.app)
+  }
+
+  private func configure(_ side: TransferPlan.Side, _ isPostgreSQL: Bool) async throws {
+    let team = side == .sending ? Self.sender : Self.recipient
+    let masterKey = files.write("\(side.rawValue)-master-key", try MasterKey.newText())
+    let database = isPostgreSQL ? try await PostgreSQLServer.shared().makeDatabase() : nil
+    let place = database.map { "postgresql: \(files.write("\(side.rawValue)-database", $0))" }
+    paths[side] = files.write(
+      "\(side.rawValue).yaml",
+      """
+      teams:
+        \(team): { audiences: [\(Self.app)], key-id: \(try #require(keys[team]).id), private-key: \(team).p8 }
+      apple: { token: "\(server.tokenURL)", migration: "\(server.migrationURL)", deadline: 60s }
+      store: { \(place ?? "sqlite: \(side.rawValue).sqlite"), master-key: \(masterKey) }
+      """)
+    settings[side] = StoreSettings(
+      database: database.map { .postgresql(Secret($0), connections: 2) }
+        ?? .sqlite(path: files.path + "/\(side.rawValue).sqlite"), masterKeyFile: masterKey)
+    let migrated = try await siwa(side, "store", "migrate")
+    try #require(migrated.end == .exit(0), "\(migrated)")
+  }
+
+  /// The recipient accepts the transfer.
+  func accept(daysAgo days: Int64 = 0) {
+    apple.transfer(
+      Self.app, from: Self.sender, to: Self.recipient, acceptedAt: .now - .seconds(days * 86_400 + 60))
+  }
+
+  /// Somebody who uses the app.
+  nonisolated static func person(_ number: Int) -> Person { Person(named: "person \(number)") }
+
+  /// The lines that bring so many people.
+  nonisolated static func lines(_ numbers: ClosedRange<Int>) -> String {
+    numbers.map { "{\"key\":\"customer-\($0)\",\"sub\":\"\(person($0).subject)\"}\n" }.joined()
+  }
+
+  // MARK: The program
+
+  /// Runs the operator's program of one side to its end.
+  func siwa(_ side: TransferPlan.Side, _ words: String..., input: String = "") async throws -> End {
+    try await run(side, words) { program in
+      try program.write(input)
+      program.endInput()
+      _ = try await program.untilEnd()
+    }
+  }
+
+  /// Runs the operator's program of one side, as `body` has it, and returns how it has ended.
+  func run(
+    _ side: TransferPlan.Side, _ words: [String], _ body: @Loop (RunningProgram) async throws -> Void
+  ) async throws -> End {
+    let environment = ["SIWA_CONFIG": paths[side] ?? ""]
+    return try await RunningProgram.run("siwa", words, environment) { program in
+      try await body(program)
+      let end = try await program.untilEnd()
+      said += program.output + program.errors
+      return (end, program.output, program.errors)
+    }
+  }
+
+  /// Has it done, and killed as soon as Apple was asked so many times more; again until it has ended by itself. Returns
+  /// how often it was killed.
+  func run(_ side: TransferPlan.Side, _ words: [String], killedAfter questions: [Int]) async throws -> (Int, End) {
+    var kills = 0
+    while true {
+      let limit = kills < questions.count ? apple.migrationsAsked + questions[kills] : Int.max
+      let end = try await run(side, words) { program in
+        try await until { self.apple.migrationsAsked >= limit || program.hasEnded }
+        program.signal(SIGKILL)
+      }
+      if end.end != .signal(SIGKILL) { return (kills, end) }
+      kills += 1
+    }
+  }
+
+  /// The plan of a side, prepared; the words of the command are the page's.
+  func prepare(_ side: TransferPlan.Side, _ more: String...) async throws -> End {
+    let (team, other) = side == .sending ? (Self.sender, Self.recipient) : (Self.recipient, Self.sender)
+    return try await run(
+      side,
+      ["migrate", "prepare", Self.plan(side), "--\(side.rawValue)", "--team", team, "--other-team", other]
+        + ["--client", Self.app] + more
+    ) { program in _ = try await program.untilEnd() }
+  }
+
+  nonisolated static func plan(_ side: TransferPlan.Side) -> String { side == .sending ? "summer" : "spring" }
+
+  /// Makes the key that signs, and returns its public key.
+  func createKey() async throws -> String {
+    let made = try await siwa(.sending, "migrate", "create-key", "example.com/transfer", files.path + "/migrate-key")
+    try #require(made.end == .exit(0), "\(made)")
+    return String(made.output.dropLast())
+  }
+
+  /// The store of a side, for as long as `body` needs it.
+  func store<Value>(
+    _ side: TransferPlan.Side, _ body: @Loop (any AccountStore, TransferPlan) async throws -> Value
+  ) async throws -> Value {
+    try await #require(settings[side]).use { store in
+      try await body(store, try #require(try await store.transferPlans().first))
+    }
+  }
+
+  // MARK: What came of it
+
+  func file(_ name: String) throws -> String {
+    String(decoding: try Data(contentsOf: URL(fileURLWithPath: "\(files.path)/\(name)")), as: UTF8.self)
+  }
+
+  /// Nothing that was said or handed over names anybody: no subject and no address of either team; and identifiers stand in
+  /// the files of users alone.
+  func expectNothingPersonal(_ numbers: ClosedRange<Int>, in names: [String]) throws {
+    let files = try names.map { try file($0) }
+    for number in numbers {
+      let person = Self.person(number)
+      for somebody in [person, apple.known(person, to: Self.app)] {
+        for text in [said] + files {
+          let isNamed = text.contains(somebody.subject) || text.contains(somebody.address)
+          if isNamed { return #expect(Bool(false), "somebody is named") }
+        }
+      }
+    }
+    #expect(!said.contains("001876.") && !said.contains("privaterelay"))
+    for (name, text) in zip(names, files) where name.hasSuffix(".txt") { #expect(!text.contains("001876.")) }
+  }
+
+  /// Who came to which account, by the file of results: each to their own, and once.
+  func expectResults(_ name: String, of numbers: some Sequence<Int>) throws {
+    let expected = Dictionary(
+      uniqueKeysWithValues: numbers.map { number in
+        ("customer-\(number)", apple.known(Self.person(number), to: Self.app))
+      })
+    var found: Set<String> = []
+    for line in try file(name).split(separator: "\n") {
+      let object = try String(line).object
+      let key = try #require(object["key"] as? String)
+      #expect(found.insert(key).inserted, "\(key) twice")
+      #expect(object["sub"] as? String == expected[key]?.subject, "\(key)")
+      #expect(object["email"] as? String == expected[key]?.address, "\(key)")
+    }
+    #expect(found == Set(expected.keys))
+  }
+}
