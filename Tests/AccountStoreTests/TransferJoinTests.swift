@@ -13,7 +13,9 @@ import Testing
   private let after = Transfer.account(1)
 
   private nonisolated func claim(_ number: Int = 1, isPrivate: Bool = true) -> TransferClaim {
-    TransferClaim(Transfer.identifier(number), address: Transfer.address(number), isPrivate: isPrivate)
+    TransferClaim(
+      Transfer.identifier(number), to: Transfer.receiving.client, address: Transfer.address(number),
+      isPrivate: isPrivate)
   }
 
   /// What may happen, in any order.
@@ -51,7 +53,7 @@ import Testing
     let event = Sample.event("over-\(number)", of: account, hash: store.hash(of: account), at: seconds, severity: 1)
     let settlement = event.settled(
       by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(seconds)),
-      .tellSuccessor(.credentialInvalid, audience: Sample.client))
+      .tellSuccessor(.credentialInvalid, of: [Transfer.receiving.client]))
     #expect(try await store.settle([settlement], at: Sample.time(20_000)) == [.applied])
   }
 
@@ -142,7 +144,9 @@ import Testing
         if row != nil { (row, isRecognizedBySignIn) = (.done, true) }
         join()
       case .erasureOfOld:
-        (row, isSent, isRecognizedBySignIn, hasOldMail) = (nil, false, false, false)
+        // Who has come since lives on at the other team.
+        if !isRecognizedBySignIn { row = nil }
+        (isSent, hasOldMail) = (false, false)
       case .erasureOfNew:
         // A row that does not know the account yet stays.
         if row == .done { (row, isRecognizedBySignIn) = (nil, false) }
@@ -231,15 +235,15 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
-  func afterSixtyDaysNobodyIsRecognizedAnew(_ implementation: Implementation) async throws {
+  func whatAppleSignsIsBelievedAlsoOnceTheSixtyDaysAreOver(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       let plan = Transfer.plan("from-the-other", .receiving, acceptedAt: Sample.time(0))
       try await store.begin(plan, with: Transfer.received(1...2))
       let end = TransferPlan.window.components.seconds
-      try await signIn(store, at: end, 1)
+      try await signIn(store, at: end + 1, 1)
       try await signIn(store, at: end - 1, 2)
-      #expect(try await store.users(of: plan).map(\.state) == [.waiting, .done])
-      #expect(try await store.recognizedTransfer(of: after, claiming: claim()) == nil)
+      #expect(try await store.users(of: plan).map(\.state) == [.done, .done])
+      #expect(try await store.recognizedTransfer(of: after, claiming: claim()) != nil)
       #expect(try await store.recognizedTransfer(of: Transfer.account(2), claiming: claim(2)) != nil)
     }
   }
@@ -298,12 +302,13 @@ import Testing
         let deletion = Sample.event("deleted", of: before, hash: store.hash(of: before), at: 150, severity: 3)
         let settled = try await store.settle(
           [
-            deletion.settled(
-              by: Sample.revoker, .tellSuccessor(.accountDeletionRequested, audience: Sample.client)),
+            deletion.settled(by: Sample.revoker, .tellSuccessor(.accountDeletionRequested, of: nil)),
+            // Where the person came after the token revoker, the eraser says it; where they came before, the same again.
+            deletion.settled(by: Sample.eraser, .tellSuccessor(.accountDeletionRequested, of: nil)),
             Sample.event("other", of: Sample.account(2), hash: store.hash(of: Sample.account(2)), at: 150).settled(
-              by: Sample.revoker, .tellSuccessor(.credentialInvalid, audience: Sample.client)),
+              by: Sample.revoker, .tellSuccessor(.credentialInvalid, of: [Transfer.receiving.client])),
           ], at: Sample.time(160))
-        #expect(settled.count == 2)
+        #expect(settled.count == 3)
       }
       let told = try await events(store)
       #expect(told.count == 1)
@@ -318,6 +323,51 @@ import Testing
       let code = record.headers.first { $0.name == EventRecord.requestCodeHeader }
       let request = DeletionRequest(record.value, by: [], because: [])
       #expect(store.isGenuine(String(decoding: try #require(code).value, as: UTF8.self), of: request))
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func whatEndsAtAnotherAppStaysWithTheOldAccount(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await prepare(store)
+      try await signIn(store, at: 100)
+      _ = try await store.removeFromOutbox(try await events(store).map(\.id))
+      let other = Sample.valid(ClientID("com.example.other"))
+      let all: [(String, Set<ClientID>?)] = [("other", [other]), ("both", [other, receiving.client]), ("all", nil)]
+      for (index, (name, apps)) in all.enumerated() {
+        let event = Sample.event(
+          name, of: before, hash: store.hash(of: before), at: 150 + Int64(index), severity: 3)
+        let settled = try await store.settle(
+          [event.settled(by: Sample.revoker, .tellSuccessor(.credentialInvalid, of: apps))], at: Sample.time(160))
+        #expect(settled == [.applied])
+        #expect(try await events(store).isEmpty == (name == "other"))
+        _ = try await store.removeFromOutbox(try await events(store).map(\.id))
+      }
+    }
+  }
+
+  /// Apple has one identifier for a person, with whichever of the team's apps they come.
+  @Test(arguments: Implementation.all)
+  func whoComesWithOneOfTwoAppsIsRecognizedAsItsUser(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let other = Sample.valid(
+        TransferPlan(
+          "another-app", .receiving, team: receiving.team, otherTeam: receiving.otherTeam,
+          client: Sample.valid(ClientID("com.example.other")), createdAt: Sample.time(1)))
+      try await store.begin(receiving, with: Transfer.received(1...1))
+      try await store.begin(
+        other, with: [NewTransferUser(key: "the-same-person", transferSubject: Transfer.identifier(1))])
+      let claim = TransferClaim(
+        Transfer.identifier(1), to: other.client, address: Transfer.address(1), isPrivate: true)
+      _ = try await store.recordSignIn(after, at: Sample.time(100), tokens: [], of: nil, claiming: claim)
+      #expect(try await store.recognizedTransfer(of: after, claiming: claim)?.key == "the-same-person")
+      #expect(try await store.users(of: other).map(\.state) == [.done])
+      #expect(try await store.users(of: receiving).map(\.state) == [.waiting])
+      #expect(try await store.recognizedTransfer(of: after, claiming: self.claim()) == nil)
+      // With a third app nobody knows which of the two it is.
+      let third = TransferClaim(
+        Transfer.identifier(1), to: Sample.valid(ClientID("com.example.third")), address: nil, isPrivate: false)
+      #expect(try await store.recognizedTransfer(of: after, claiming: third) == nil)
     }
   }
 

@@ -18,7 +18,8 @@ extension AccountStore {
     #expect(try await take(lease, after: nil))
     #expect(try await record([TransferResult(1, .identifier(identifier))], of: plan, under: lease, at: time) == [.done])
     _ = try await recordSignIn(
-      other, at: time, tokens: [], of: nil, claiming: TransferClaim(identifier, address: address, isPrivate: true))
+      other, at: time, tokens: [], of: nil,
+      claiming: TransferClaim(identifier, to: client, address: address, isPrivate: true))
   }
 
   /// The events of our own that wait to be published.

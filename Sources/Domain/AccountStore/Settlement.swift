@@ -57,9 +57,9 @@ package enum StoreChange: Sendable, Hashable {
   /// The account counts as erased since the event, though nothing is deleted: for a consumer that has forgotten its part,
   /// before the others have. `isFinal`: the Apple Account itself is gone.
   case fenceAccount(isFinal: Bool)
-  /// Where the person came to another account with the app, when that changed teams: an event of our own says the same of
-  /// that one, as of the same moment.
-  case tellSuccessor(AccountEvent.Kind, audience: ClientID)
+  /// Where the person came to another account with one of these apps, when that changed teams: an event of our own says the
+  /// same of that one, as of the same moment. Nil is whatever app.
+  case tellSuccessor(AccountEvent.Kind, of: Set<ClientID>?)
 }
 
 /// An attempt that has failed and is to be counted.

@@ -71,7 +71,8 @@ import Testing
     try await withEraser { store, process, _ in
       let decision = try await process(.sample(1, .accountDelete))
       #expect(decision.outcome == "account-erased")
-      #expect(decision.changes == [.eraseAccount(isFinal: true)])
+      #expect(
+        decision.changes == [.tellSuccessor(.accountDeletionRequested, of: nil), .eraseAccount(isFinal: true)])
       let outcome = try outcome(decision)
       #expect(
         outcome.targets == [
@@ -89,7 +90,8 @@ import Testing
   @Test func erasesOfAWithdrawnConsentWhatThePolicyNames() async throws {
     try await withEraser { _, process, _ in
       let decision = try await process(.sample(1, .consentRevoked))
-      #expect(decision.changes.isEmpty)
+      let app = try #require(ClientID("com.example.app"))
+      #expect(decision.changes == [.tellSuccessor(.credentialInvalid, of: [app])])
       #expect(try outcome(decision).targets.map(\.name) == ["search"])
       #expect(shop.orders.isEmpty)
     }
@@ -120,7 +122,9 @@ import Testing
         of: .of(event, store), by: .tokenRevoker, outcome: "tokens-revoked",
         changes: [.endTokens(issuedUpTo: event.occurredAt)])
       _ = try await store.settle([ended], at: event.occurredAt)
-      #expect(try await process(event).changes == [.eraseAccount(isFinal: true)])
+      #expect(
+        try await process(event).changes
+          == [.tellSuccessor(.accountDeletionRequested, of: [event.audience]), .eraseAccount(isFinal: true)])
     }
   }
 

@@ -95,11 +95,13 @@ import Testing
   }
 
   /// The app has changed teams: what ends the account of before is said of the one that the person has now.
+  /// That its tokens are dead says nothing of that one.
   @Test(arguments: [
-    (AccountEvent.Kind.consentRevoked, AccountEvent.Kind.credentialInvalid), (.credentialInvalid, .credentialInvalid),
-    (.accountDelete, .accountDeletionRequested), (.accountDeletionRequested, .accountDeletionRequested),
+    (AccountEvent.Kind.consentRevoked, AccountEvent.Kind.credentialInvalid as AccountEvent.Kind?),
+    (.credentialInvalid, nil), (.accountDelete, .accountDeletionRequested),
+    (.accountDeletionRequested, .accountDeletionRequested),
   ])
-  func whatEndsAnAccountIsSaidOfItsSuccessorOnce(_ kind: AccountEvent.Kind, _ told: AccountEvent.Kind) async throws {
+  func whatEndsAnAccountIsSaidOfItsSuccessorOnce(_ kind: AccountEvent.Kind, _ told: AccountEvent.Kind?) async throws {
     try await RevokerRig.run { rig in
       let before = try RevokerRig.account("ada")
       let after = Account(
@@ -115,8 +117,9 @@ import Testing
       try await rig.restart(rereading: true)
       try await rig.process.untilDone(2)
       let waiting = try await rig.process.store.waitingEvents()
-      #expect(waiting.map(\.account) == [after] && waiting.map(\.kind) == [told])
-      #expect(waiting.map(\.occurredAt) == [.event(20)] && waiting.map(\.audience.text) == [RevokerRig.app])
+      #expect(waiting.map(\.kind) == (told.map { [$0] } ?? []))
+      #expect(waiting.allSatisfy { $0.account == after && $0.occurredAt == .event(20) })
+      #expect(waiting.allSatisfy { $0.audience.text == RevokerRig.app })
     }
   }
 

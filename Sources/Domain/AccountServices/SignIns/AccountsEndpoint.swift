@@ -248,7 +248,7 @@ extension SignedIn {
     if let status = token.realUserStatus { members.append(.init("realUserStatus", .string(status.name))) }
     if let subject = token.transferSubject { members.append(.init("transferSub", .string(subject.text))) }
     if let transfer {
-      let origin = AccountOrigin(fromTeam: transfer.fromTeam, former: transfer.former)
+      let origin = AccountOrigin(fromTeam: transfer.fromTeam, with: token.client, former: transfer.former)
       members.append(.init("transfer", .object([.init("key", .string(transfer.key))] + origin.members)))
     }
     if let organization = token.organization { members.append(.init("organization", .string(organization))) }

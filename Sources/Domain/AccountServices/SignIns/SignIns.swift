@@ -363,7 +363,8 @@ extension TransferClaim {
   /// What a token claims; nil where the app has not changed teams lately.
   fileprivate init?(_ token: VerifiedIdentityToken) {
     guard let subject = token.transferSubject else { return nil }
-    self.init(subject, address: token.email?.address, isPrivate: token.email?.isPrivate ?? false)
+    self.init(
+      subject, to: token.client, address: token.email?.address, isPrivate: token.email?.isPrivate ?? false)
   }
 }
 

@@ -118,7 +118,7 @@ package final class TokenRevoker {
 
   private func end(_ event: AccountEvent, _ outcome: Outcome, noting revocations: [StoreChange] = []) -> Decision {
     let ending = StoreChange.endTokens(issuedUpTo: event.occurredAt, of: groups.clients(endedBy: event))
-    return Decision(outcome.rawValue, changes: [ending, .tellingSuccessor(of: event)] + revocations)
+    return Decision(outcome.rawValue, changes: [ending] + .tellingSuccessor(of: event, groups) + revocations)
   }
 
   /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.
@@ -152,14 +152,6 @@ package final class TokenRevoker {
           account: account, name: name, cause: AccountOutcome.Cause(event), consumer: ConsumerName.tokenRevoker.text,
           doneAt: entry.at))
     }
-  }
-}
-
-extension StoreChange {
-  /// What the account is told that the person came to with the app, when that changed teams: that their consent is over, or
-  /// that everything is.
-  fileprivate static func tellingSuccessor(of event: AccountEvent) -> StoreChange {
-    .tellSuccessor(event.kind.endsConsent ? .credentialInvalid : .accountDeletionRequested, audience: event.audience)
   }
 }
 

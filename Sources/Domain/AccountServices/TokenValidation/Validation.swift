@@ -60,7 +60,7 @@ package final class Validation {
 
   private let store: any AccountStore
   private let apple: Apple
-  private let clients: @Sendable (Account, ClientID) -> Set<ClientID>
+  private let clients: @Sendable (Account, ClientID) -> Set<ClientID>?
   private let concurrency: Int
   private let believesAll: Bool
   private let patience: Int?
@@ -84,12 +84,13 @@ package final class Validation {
 
   /// A validation of `rate` requests a second, so many at once.
   ///
-  /// - `clients`: the apps that share consent with a token's.
+  /// - `clients`: the apps that share consent with a token's; nil of an app that has gone to another team, with whose key
+  ///   Apple knows nothing of the tokens of before.
   /// - `believesAll`: also that all tokens of an app are invalid.
   /// - `patience`: after so many failures of Apple's in a row a shift ends; nil is never.
   package init(
     _ store: any AccountStore, apple: @escaping Apple, rate: Int, concurrency: Int,
-    clients: @escaping @Sendable (Account, ClientID) -> Set<ClientID>, believesAll: Bool = false, patience: Int? = nil,
+    clients: @escaping @Sendable (Account, ClientID) -> Set<ClientID>?, believesAll: Bool = false, patience: Int? = nil,
     clock: AskingClock, random: @escaping @Sendable () -> Double, metrics: ValidationMetrics, logger: Logger
   ) {
     (self.store, self.apple, self.concurrency, self.clients) = (store, apple, concurrency, clients)
@@ -216,6 +217,7 @@ package final class Validation {
   }
 
   private func invalid(_ token: DueToken) -> TokenValidation.Finding? {
+    guard let ended = clients(token.account, token.client) else { return doubt() }
     invalidInARow[token.client, default: 0] += 1
     if !believesAll, invalidInARow[token.client, default: 0] > Self.mostInvalidInARow {
       stop(
@@ -224,7 +226,7 @@ package final class Validation {
       return doubt()
     }
     do throws(CryptographyError) {
-      return .invalid(try .ofFinding(), of: clients(token.account, token.client))
+      return .invalid(try .ofFinding(), of: ended)
     } catch {
       logger.error("a token is invalid, and no event can be made of it", ["cause": .describing(error)])
       return doubt()

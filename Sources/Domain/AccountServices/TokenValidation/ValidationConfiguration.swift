@@ -36,9 +36,10 @@ package struct ValidationConfiguration: Configurable {
     validation = ValidationSettings(reading: &settings)
   }
 
-  /// The apps whose authorizations end with one's of the account's.
-  fileprivate func clients(of account: Account, sharing client: ClientID) -> Set<ClientID> {
-    groups.clients(of: account.team, sharing: client)
+  /// The apps whose authorizations end with one's of the account's; nil of an app that is not the team's any more.
+  fileprivate func clients(of account: Account, sharing client: ClientID) -> Set<ClientID>? {
+    guard teams.teams[client] == account.team else { return nil }
+    return groups.clients(of: account.team, sharing: client)
       ?? Set(teams.teams.lazy.filter { $0.value == account.team }.map(\.key))
   }
 }

@@ -94,7 +94,7 @@ struct JudgedArrivals {
       if let person = try sent.account() { try announce(person, arrival, joined: id) }
     }
     accounts[hash] = account
-    let joined = AccountOrigin(fromTeam: arrival.fromTeam, former: sent?.row.account)
+    let joined = AccountOrigin(fromTeam: arrival.fromTeam, with: arrival.client, former: sent?.row.account)
     (facts.origins[id], origins[id]) = (joined, (joined, arrival.time))
     try announce(arrival.account, arrival, joined: id)
   }

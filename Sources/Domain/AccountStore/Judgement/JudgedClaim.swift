@@ -7,30 +7,35 @@ struct PlannedUser {
 }
 
 extension [PlannedUser] {
-  /// The one who comes to a team, of a plan that is not over.
-  func received(by team: TeamID, at time: Timestamp) -> PlannedUser? {
-    first { $0.plan.plan.side == .receiving && $0.plan.plan.team == team && $0.plan.plan.isOpen(at: time) }
+  /// The one who comes to a team with an app. Apple has one identifier for a person, whichever app they come with: of
+  /// another app's plan it is only where there is no other plan of theirs.
+  func received(by team: TeamID, with client: ClientID) -> PlannedUser? {
+    filter { $0.plan.plan.side == .receiving && $0.plan.plan.team == team }.one(with: client)
   }
 
-  /// The one who goes to a team; nil where their plan does not open.
-  func sent(to team: TeamID, _ keys: StoreKeys) throws(AccountStoreError) -> SentUser? {
-    guard let user = first(where: { $0.plan.plan.isSending(to: team) }) else { return nil }
+  /// The one who goes to a team with an app; nil where their plan does not open.
+  func sent(to team: TeamID, with client: ClientID, _ keys: StoreKeys) throws(AccountStoreError) -> SentUser? {
+    guard let user = filter({ $0.plan.plan.isSending(to: team) }).one(with: client) else { return nil }
     return try user.openedIfWhole(keys).map { SentUser(plan: $0, row: user.row) }
   }
 
-  /// Who an account is recognized as that came with the identifier of all of these; nil where it is not.
+  /// The one of the app's first plan, or the only one there is.
+  private func one(with client: ClientID) -> PlannedUser? {
+    filter { $0.plan.plan.client == client }.min { $0.plan.number < $1.plan.number } ?? (count == 1 ? first : nil)
+  }
+
+  /// Who an account is recognized as that came to an app with the identifier of all of these; nil where it is not.
   func recognized(
-    _ account: Account, _ origin: AccountOrigin?, _ keys: StoreKeys
+    _ account: Account, with client: ClientID, _ origin: AccountOrigin?, _ keys: StoreKeys
   ) throws(AccountStoreError) -> RecognizedTransfer? {
-    let id = keys.id(of: account)
-    let user = first {
-      $0.plan.plan.side == .receiving && $0.plan.plan.team == account.team && $0.row.account == id
-        && $0.row.state == .done
-    }
-    if let user, let person = try user.openedIfWhole(keys)?.personIfWhole(user.row) {
+    let user = received(by: account.team, with: client)
+    if let user, user.row.account == keys.id(of: account), user.row.state == .done,
+      let person = try user.openedIfWhole(keys)?.personIfWhole(user.row)
+    {
       return RecognizedTransfer(key: person.key, fromTeam: user.plan.plan.otherTeam, former: origin?.former)
     }
-    guard let sent = try sent(to: account.team, keys), let former = origin?.former, sent.row.account == former,
+    guard let sent = try sent(to: account.team, with: client, keys), let former = origin?.former,
+      sent.row.account == former,
       let person = try sent.plan.personIfWhole(sent.row)
     else { return nil }
     return RecognizedTransfer(key: person.key, fromTeam: sent.plan.plan.team, former: former)
@@ -79,9 +84,9 @@ struct JudgedClaim {
         account: person, identifier: identifier, address: claim.address, isPrivate: claim.isPrivate, fromTeam: team,
         client: client, time: time)
     }
-    guard let received = facts.users.received(by: person.team, at: time) else {
+    guard let received = facts.users.received(by: person.team, with: claim.client) else {
       // The list of the team before has not come yet, and need not: the person is in this very store.
-      guard let plan = facts.arrivals.sent[identifier]?.plan.plan, plan.isOpen(at: time) else { return }
+      guard let plan = facts.arrivals.sent[identifier]?.plan.plan else { return }
       let arrival = coming(from: plan.team, with: plan.client)
       if arrivals.conflict(arrival) == nil { try arrivals.join(arrival) }
       return
@@ -111,9 +116,6 @@ struct JudgedClaim {
 }
 
 extension TransferPlan {
-  /// Whether the identity tokens of those who come are believed to name them: for as long as Apple writes that.
-  func isOpen(at time: Timestamp) -> Bool { closesAt.map { time < $0 } ?? true }
-
   /// Whether users go to that team by it.
   func isSending(to team: TeamID) -> Bool { side == .sending && otherTeam == team }
 }

@@ -31,7 +31,7 @@ struct JudgedSettlements {
   /// the `successors` of those who came to another account with an app.
   init(
     _ settlements: [Settlement], _ facts: [EventFacts], kept: [AccountHash: KeptAccount],
-    successors: [AccountHash: Account], at time: Timestamp, _ keys: StoreKeys
+    successors: [AccountHash: Successor], at time: Timestamp, _ keys: StoreKeys
   ) throws(AccountStoreError) {
     guard facts.count == settlements.count else { throw AccountStoreError(.damaged, "another number of facts") }
     outcomes.reserveCapacity(settlements.count)
@@ -65,10 +65,10 @@ struct JudgedSettlements {
         let account = changed(event.hash, known.account, kept)
         for change in settlement.changes {
           try accounts[account].apply(change, event, keys)
-          guard case .tellSuccessor(let kind, let client) = change, let successor = successors[event.hash] else {
-            continue
-          }
-          events.append(try keys.seal(kind, client, of: successor, after: event, at: time))
+          guard case .tellSuccessor(let kind, let apps) = change, let successor = successors[event.hash],
+            apps?.contains(successor.client) ?? true
+          else { continue }
+          events.append(try keys.seal(kind, of: successor, after: event, at: time))
         }
         accounts[account].raiseFence(of: event, for: consumer)
         outcomes.append(.applied)
@@ -103,30 +103,38 @@ extension Settlement {
 extension StoreKeys {
   /// The event that says of an account what happened to the one that it was before.
   fileprivate func seal(
-    _ kind: AccountEvent.Kind, _ client: ClientID, of successor: Account, after event: EventReference,
-    at time: Timestamp
+    _ kind: AccountEvent.Kind, of successor: Successor, after event: EventReference, at time: Timestamp
   ) throws(AccountStoreError) -> SealedOutboxRecord {
-    let id = self.id(of: successor)
+    let account = successor.account
+    let id = self.id(of: account)
     let said = AccountEvent(
-      id: .ofOurOwn("successor", Array(event.id.text.utf8) + id.bytes), team: successor.team, audience: client,
-      subject: successor.subject, kind: kind, occurredAt: event.occurredAt, issuedAt: time)
+      id: .ofOurOwn("successor", Array(event.id.text.utf8) + id.bytes), team: account.team,
+      audience: successor.client, subject: account.subject, kind: kind, occurredAt: event.occurredAt, issuedAt: time)
     return try seal(said, of: id, at: time)
   }
 }
 
-/// The account that another one has become, as it is kept.
+/// The account that another one has become, with an app.
+struct Successor {
+  let account: Account
+  let client: ClientID
+}
+
+/// The same as it is kept.
 struct SealedSuccessor {
   let former: AccountHash
+  let client: ClientID
   let row: SealedAccount
 }
 
 extension [SealedSuccessor] {
   /// Those that open, by what they were before.
-  func opened(_ keys: StoreKeys) throws(AccountStoreError) -> [AccountHash: Account] {
-    var accounts: [AccountHash: Account] = [:]
+  func opened(_ keys: StoreKeys) throws(AccountStoreError) -> [AccountHash: Successor] {
+    var accounts: [AccountHash: Successor] = [:]
     for successor in self {
       do throws(AccountStoreError) {
-        accounts[successor.former] = try successor.row.open(with: keys).account
+        accounts[successor.former] = Successor(
+          account: try successor.row.open(with: keys).account, client: successor.client)
       } catch {
         guard error.code == .sealBroken || error.code == .damaged else { throw error }
       }

@@ -60,11 +60,12 @@ extension PostgreSQLAccountStore {
 }
 
 extension Batch {
-  /// Adds an event behind all others of its account, whose lock is held.
+  /// Adds an event behind all others of its account, whose lock is held. One that waits already is the same.
   mutating func add(_ record: SealedOutboxRecord) {
     append(
       """
       INSERT INTO siwa.outbox (event_id, account, written_at, master_key_id, record) VALUES ($1, $2, $3, $4, $5)
+      ON CONFLICT (event_id) DO NOTHING
       """, record.id.text, record.account.bytes, record.writtenAt.milliseconds, record.masterKeyID, record.record)
   }
 }

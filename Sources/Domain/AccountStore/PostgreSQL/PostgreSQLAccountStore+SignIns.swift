@@ -160,7 +160,7 @@ extension PostgreSQLAccountStore {
         """
         SELECT relay.status, relay.since, relay.is_private, relay.address,
           data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
-          team, subject, origin.from_team, origin.former
+          team, subject, origin.from_team, origin.former, origin.client
         FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.relay USING (hash) LEFT JOIN siwa.account USING (hash)
           LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
           LEFT JOIN siwa.transferred_account AS origin ON origin.account = $2
@@ -211,7 +211,7 @@ extension Connection {
       if execution == 5 { owners[try row.value(1)] = try row.value(0) } else { try reading.add(row, of: execution - 1) }
     }
     let users = reading.users(of: identifier)
-    reading.facts.sent[identifier] = try users.sent(to: account.team, keys)
+    reading.facts.sent[identifier] = try users.sent(to: account.team, with: claim.client, keys)
     if let former = reading.facts.sent[identifier]?.row.account, !formers.contains(former) {
       throw AccountStoreError.usersChanged
     }

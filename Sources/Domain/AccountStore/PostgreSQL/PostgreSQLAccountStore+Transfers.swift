@@ -178,7 +178,7 @@ extension PostgreSQLAccountStore {
       if plan.side == .receiving {
         let identifiers = results.compactMap { facts.rows[$0.number]?.identifier }
         let named = results.accounts(of: plan.team).map { keys.id(of: $0) }
-        facts.arrivals = try await connection.facts(of: identifiers, to: plan.team, named + formers, keys)
+        facts.arrivals = try await connection.facts(of: identifiers, with: plan, named + formers, keys)
         let locked = Set(concerned.map { keys.hash(of: $0) })
         guard facts.arrivals.concerned(keys).isSubset(of: locked) else { throw AccountStoreError.usersChanged }
       }
@@ -209,8 +209,9 @@ extension PostgreSQLAccountStore {
       }
       let formers = try await connection.formerAccounts(of: rows.map(\.code), to: plan.team)
       let accounts = results.accounts(of: plan.team)
-      // Most are in no store yet where the team of before has another one.
-      if !formers.isEmpty { return (accounts, formers) }
+      // Most are in no store yet where the team of before has another one. Of whom there is a fence alone, that is found
+      // only once it has moved.
+      if !formers.isEmpty || keys.state.isMoving { return (accounts, formers) }
       let found = try await connection.query(
         "SELECT hash FROM siwa.account WHERE hash = ANY ($1)",
         PostgreSQLArray(accounts.flatMap { keys.hashing.hashes(of: $0).suffix(2).map(\.bytes) }),
@@ -244,16 +245,17 @@ extension PostgreSQLAccountStore {
 extension Connection {
   /// What bears on the arrival of those who have these identifiers, whose accounts are locked.
   fileprivate func facts(
-    of identifiers: [[UInt8]], to team: TeamID, _ accounts: [AccountID], _ keys: StoreKeys
+    of identifiers: [[UInt8]], with plan: TransferPlan, _ accounts: [AccountID], _ keys: StoreKeys
   ) async throws -> ArrivalFacts {
     var batch = Batch.byKey
     PostgreSQLArrivals.read(identifiers, in: .sending, accounts, keys, in: &batch)
     var reading = PostgreSQLArrivals.Reading()
     try await run(batch) { execution, row throws(PostgreSQLError) in try reading.add(row, of: execution - 1) }
     // Mostly the only plan is the one that they come by.
-    guard reading.plans.values.contains(where: { $0.plan.isSending(to: team) }) else { return reading.facts }
+    guard reading.plans.values.contains(where: { $0.plan.isSending(to: plan.team) }) else { return reading.facts }
     for identifier in identifiers {
-      reading.facts.sent[identifier] = try reading.users(of: identifier).sent(to: team, keys)
+      reading.facts.sent[identifier] = try reading.users(of: identifier).sent(
+        to: plan.team, with: plan.client, keys)
     }
     return reading.facts
   }

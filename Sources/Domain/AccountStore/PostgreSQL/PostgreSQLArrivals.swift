@@ -57,8 +57,8 @@ enum PostgreSQLArrivals {
     let ids = PostgreSQLArray(accounts.map(\.bytes))
     batch.append(
       """
-      SELECT account, from_team, former FROM siwa.transferred_account WHERE account = ANY ($1)
-      UNION SELECT account, from_team, former FROM siwa.transferred_account WHERE former = ANY ($1)
+      SELECT account, from_team, former, client FROM siwa.transferred_account WHERE account = ANY ($1)
+      UNION SELECT account, from_team, former, client FROM siwa.transferred_account WHERE former = ANY ($1)
       """, ids)
     batch.append(
       """
@@ -77,9 +77,11 @@ enum PostgreSQLArrivals {
     for (account, joined) in judged.origins {
       batch.append(
         """
-        INSERT INTO siwa.transferred_account (account, from_team, former, at) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (account) DO UPDATE SET from_team = excluded.from_team, former = excluded.former, at = excluded.at
-        """, account.bytes, joined.origin.fromTeam.text, joined.origin.former?.bytes, joined.at.milliseconds)
+        INSERT INTO siwa.transferred_account (account, from_team, client, former, at) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (account) DO UPDATE
+          SET from_team = excluded.from_team, client = excluded.client, former = excluded.former, at = excluded.at
+        """, account.bytes, joined.origin.fromTeam.text, joined.origin.client.text, joined.origin.former?.bytes,
+        joined.at.milliseconds)
     }
     for event in judged.events { batch.add(event) }
   }
@@ -99,19 +101,22 @@ extension Connection {
   }
 
   /// The accounts that others have become, by the hashes of those.
-  func successors(of settlements: [Settlement], _ keys: StoreKeys) async throws -> [AccountHash: Account] {
+  func successors(of settlements: [Settlement], _ keys: StoreKeys) async throws -> [AccountHash: Successor] {
     let told = settlements.filter(\.tellsSuccessor).map(\.event)
     if told.isEmpty { return [:] }
     let formers = Dictionary(told.map { (keys.id(of: $0.account).bytes, $0.hash) }) { first, _ in first }
     let found = try await query(
-      "SELECT former, account FROM siwa.transferred_account WHERE former = ANY ($1)",
+      "SELECT former, account, client FROM siwa.transferred_account WHERE former = ANY ($1)",
       PostgreSQLArray(Array(formers.keys)), limit: PostgreSQLStoreDatabase.limit
     ) { row throws(PostgreSQLError) in
-      (former: try row.value(0, as: [UInt8].self), id: AccountID(bytes: try row.value(1)))
+      (
+        former: try row.value(0, as: [UInt8].self), id: AccountID(bytes: try row.value(1)),
+        client: ClientID(try row.value(2))
+      )
     }
     var rows: [SealedSuccessor] = []
-    for (former, id) in found {
-      guard let former = formers[former], let id else { continue }
+    for (former, id, client) in found {
+      guard let former = formers[former], let id, let client else { continue }
       // While the hashing key is being replaced, it bears one hash or the other.
       let hashes = [keys.hash(of: id).bytes] + (keys.state.isMoving ? [keys.hashing.move(of: id).from.bytes] : [])
       let row = try await query(
@@ -122,7 +127,7 @@ extension Connection {
           hash: try row.hash(0), team: try row.value(1), subject: try row.value(2),
           key: AccountFacts.WrappedKey(bytes: try row.value(3), masterKeyID: try row.value(4)))
       }.first
-      if let row { rows.append(SealedSuccessor(former: former, row: row)) }
+      if let row { rows.append(SealedSuccessor(former: former, client: client, row: row)) }
     }
     return try rows.opened(keys)
   }
@@ -146,7 +151,7 @@ extension PostgreSQLAccountStore {
       let users = plans.flatMap { plan in
         rows.filter { $0.plan == plan.number }.map { PlannedUser(plan: plan, row: $0.row) }
       }
-      return try users.recognized(account, try await connection.origin(of: id), keys)
+      return try users.recognized(account, with: claim.client, try await connection.origin(of: id), keys)
     }
   }
 }
@@ -154,7 +159,8 @@ extension PostgreSQLAccountStore {
 extension Connection {
   /// How an account came.
   func origin(of account: AccountID) async throws -> AccountOrigin? {
-    try await first("SELECT from_team, former FROM siwa.transferred_account WHERE account = $1", account.bytes) {
+    try await first("SELECT from_team, former, client FROM siwa.transferred_account WHERE account = $1", account.bytes)
+    {
       row throws(PostgreSQLError) in try AccountOrigin(reading: row)
     }
   }
@@ -163,9 +169,12 @@ extension Connection {
 extension AccountOrigin {
   /// Reads a row's first columns.
   init(reading row: borrowing Row, from column: Int = 0) throws(PostgreSQLError) {
-    guard let team = TeamID(try row.value(column)) else { throw .unexpectedValue("a team") }
+    guard let team = TeamID(try row.value(column)), let client = ClientID(try row.value(column + 2)) else {
+      throw .unexpectedValue("the origin of an account")
+    }
     self.init(
-      fromTeam: team, former: try row.value(column + 1, as: [UInt8]?.self).flatMap { AccountID(bytes: $0) })
+      fromTeam: team, with: client,
+      former: try row.value(column + 1, as: [UInt8]?.self).flatMap { AccountID(bytes: $0) })
   }
 }
 

@@ -294,6 +294,7 @@ enum PostgreSQLMigrations {
     CREATE TABLE siwa.transferred_account (
       account bytea PRIMARY KEY CHECK (octet_length(account) = 32),
       from_team text NOT NULL,
+      client text NOT NULL,
       former bytea UNIQUE CHECK (octet_length(former) = 32),
       at bigint NOT NULL
     );

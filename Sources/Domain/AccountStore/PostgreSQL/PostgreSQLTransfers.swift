@@ -75,10 +75,10 @@ enum PostgreSQLTransfers {
     if accounts.isEmpty { return }
     let all = PostgreSQLArray(accounts.map(\.bytes))
     batch.append("SELECT FROM siwa.transfer_plan ORDER BY number FOR SHARE")
-    // Whoever is erased at the team that sends is not received either.
+    // Whoever is erased at the team that sends is not received either; but who has come since lives on there.
     batch.append(
       """
-      DELETE FROM siwa.transfer_user WHERE identifier IN (
+      DELETE FROM siwa.transfer_user WHERE NOT has_signed_in AND identifier IN (
         SELECT sent.identifier FROM siwa.transfer_user AS sent
           JOIN siwa.transfer_plan ON transfer_plan.number = sent.plan
         WHERE sent.account = ANY ($1) AND sent.identifier IS NOT NULL AND transfer_plan.side = 'sending')

@@ -18,12 +18,13 @@ final class SQLiteArrivals {
       """)
     owners = try database.prepare(
       "SELECT number, plan FROM transfer_user WHERE account = ? AND state <> 'conflict'")
-    origin = try database.prepare("SELECT from_team, former FROM transferred_account WHERE account = ?")
-    successor = try database.prepare("SELECT account FROM transferred_account WHERE former = ?")
+    origin = try database.prepare("SELECT from_team, former, client FROM transferred_account WHERE account = ?")
+    successor = try database.prepare("SELECT account, client FROM transferred_account WHERE former = ?")
     writing = try database.prepare(
       """
-      INSERT INTO transferred_account (account, from_team, former, at) VALUES (?, ?, ?, ?)
-      ON CONFLICT (account) DO UPDATE SET from_team = excluded.from_team, former = excluded.former, at = excluded.at
+      INSERT INTO transferred_account (account, from_team, client, former, at) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (account) DO UPDATE
+        SET from_team = excluded.from_team, client = excluded.client, former = excluded.former, at = excluded.at
       """)
     account = try database.prepare(
       "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash = ?")
@@ -49,21 +50,28 @@ final class SQLiteArrivals {
   /// How an account came.
   func origin(of account: AccountID) throws(SQLiteError) -> AccountOrigin? {
     try origin.first(account.bytes) { row throws(SQLiteError) in
-      guard let team = TeamID(try row.value(0)) else { throw .malformed("a team") }
+      guard let team = TeamID(try row.value(0)), let client = ClientID(try row.value(2)) else {
+        throw .malformed("the origin of an account")
+      }
       return AccountOrigin(
-        fromTeam: team, former: try row.value(1, as: [UInt8]?.self).flatMap { AccountID(bytes: $0) })
+        fromTeam: team, with: client, former: try row.value(1, as: [UInt8]?.self).flatMap { AccountID(bytes: $0) })
     }
   }
 
-  /// What an account has become.
-  func successor(of account: AccountID) throws(SQLiteError) -> AccountID? {
-    let bytes: [UInt8]? = try successor.first(account.bytes) { row throws(SQLiteError) in try row.value(0) }
-    return bytes.flatMap { AccountID(bytes: $0) }
+  /// What an account has become, and with which app.
+  func successor(of account: AccountID) throws(SQLiteError) -> (id: AccountID, client: ClientID)? {
+    try successor.first(account.bytes) { row throws(SQLiteError) in
+      guard let id = AccountID(bytes: try row.value(0)), let client = ClientID(try row.value(1)) else {
+        throw .malformed("what an account has become")
+      }
+      return (id, client)
+    }
   }
 
   /// Writes how an account came.
   func write(_ origin: AccountOrigin, of account: AccountID, at time: Timestamp) throws(SQLiteError) {
-    try writing.run(account.bytes, origin.fromTeam.text, origin.former?.bytes, time.milliseconds)
+    try writing.run(
+      account.bytes, origin.fromTeam.text, origin.client.text, origin.former?.bytes, time.milliseconds)
   }
 
   /// An account's row.
@@ -75,16 +83,17 @@ final class SQLiteArrivals {
 extension SQLiteStoreFile {
   /// What bears on the arrival of an account with an identifier that these users have, added to `facts`.
   func read(
-    _ account: Account, _ identifier: [UInt8], _ users: [PlannedUser], into facts: inout ArrivalFacts
+    _ account: Account, with client: ClientID, _ identifier: [UInt8], _ users: [PlannedUser],
+    into facts: inout ArrivalFacts
   ) throws(AccountStoreError) {
     let id = keys.id(of: account)
-    let sent = try users.sent(to: account.team, keys)
+    let sent = try users.sent(to: account.team, with: client, keys)
     facts.sent[identifier] = sent
     let all = [id, sent?.row.account].compactMap(\.self)
     if keys.state.isMoving { _ = try move(Set(all.map { keys.hashing.move(of: $0) })) }
     try AccountStoreError.translating { () throws(SQLiteError) in
       facts.origins[id] = try arrivals.origin(of: id)
-      if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former) }
+      if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former)?.id }
       for id in all { facts.accounts[keys.hash(of: id)] = try accounts.relayFacts(of: keys.hash(of: id)) }
     }
   }
@@ -107,7 +116,7 @@ extension SQLiteStoreFile {
       try arrivals.users(of: identifier, in: transfers.plans())
     }
     var facts = ClaimFacts(users: users)
-    try read(account, identifier, users, into: &facts.arrivals)
+    try read(account, with: claim.client, identifier, users, into: &facts.arrivals)
     facts.owners = try AccountStoreError.translating { () throws(SQLiteError) in
       try arrivals.owners(of: keys.id(of: account))
     }
@@ -119,18 +128,18 @@ extension SQLiteStoreFile {
   }
 
   /// The accounts that others have become, of which events are settled.
-  func successors(of settlements: [Settlement]) throws(AccountStoreError) -> [AccountHash: Account] {
+  func successors(of settlements: [Settlement]) throws(AccountStoreError) -> [AccountHash: Successor] {
     var rows: [SealedSuccessor] = []
     for event in settlements.filter(\.tellsSuccessor).map(\.event) {
-      let id = try AccountStoreError.translating { () throws(SQLiteError) in
+      let successor = try AccountStoreError.translating { () throws(SQLiteError) in
         try arrivals.successor(of: keys.id(of: event.account))
       }
-      guard let id else { continue }
+      guard let (id, client) = successor else { continue }
       if keys.state.isMoving { _ = try move([keys.hashing.move(of: id)]) }
       let row = try AccountStoreError.translating { () throws(SQLiteError) in
         try arrivals.account(keys.hash(of: id))
       }
-      if let row { rows.append(SealedSuccessor(former: event.hash, row: row)) }
+      if let row { rows.append(SealedSuccessor(former: event.hash, client: client, row: row)) }
     }
     return try rows.opened(keys)
   }
@@ -146,7 +155,7 @@ extension SQLiteStoreFile {
           try arrivals.origin(of: keys.id(of: account))
         )
       }
-      return try users.recognized(account, origin, keys)
+      return try users.recognized(account, with: claim.client, origin, keys)
     }
   }
 }

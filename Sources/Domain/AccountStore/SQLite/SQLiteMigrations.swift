@@ -336,6 +336,7 @@ enum SQLiteMigrations {
     CREATE TABLE transferred_account (
       account BLOB NOT NULL PRIMARY KEY CHECK (length(account) = 32),
       from_team TEXT NOT NULL,
+      client TEXT NOT NULL,
       former BLOB UNIQUE CHECK (length(former) = 32),
       at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;

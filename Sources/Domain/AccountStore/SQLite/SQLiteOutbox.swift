@@ -14,7 +14,10 @@ final class SQLiteOutbox {
   init(_ database: Database) throws(SQLiteError) {
     self.database = database
     insertion = try database.prepare(
-      "INSERT INTO outbox (event_id, account, written_at, master_key_id, record) VALUES (?, ?, ?, ?, ?)")
+      """
+      INSERT INTO outbox (event_id, account, written_at, master_key_id, record) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (event_id) DO NOTHING
+      """)
     counting = try database.prepare("SELECT count(*), min(written_at) FROM outbox")
     reading = try database.prepare(
       """

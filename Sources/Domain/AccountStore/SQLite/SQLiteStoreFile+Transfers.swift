@@ -103,7 +103,7 @@ extension SQLiteStoreFile {
         let users = try AccountStoreError.translating { () throws(SQLiteError) in
           try arrivals.users(of: identifier, in: plans)
         }
-        try read(account, identifier, users, into: &facts.arrivals)
+        try read(account, with: plan.plan.client, identifier, users, into: &facts.arrivals)
       }
       let judged = try JudgedTransfers(results, facts, of: plan, at: time)
       try write(judged.arrivals)

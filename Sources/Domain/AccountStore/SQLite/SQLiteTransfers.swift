@@ -107,10 +107,10 @@ final class SQLiteTransfers {
       FROM account LEFT JOIN erasure_fence AS erasure ON erasure.hash = account.hash
       WHERE account.hash > ? AND team = ? ORDER BY account.hash LIMIT ?
       """)
-    // Whoever is erased at the team that sends is not received either.
+    // Whoever is erased at the team that sends is not received either; but who has come since lives on there.
     receivedRemoval = try database.prepare(
       """
-      DELETE FROM transfer_user WHERE identifier IN (
+      DELETE FROM transfer_user WHERE has_signed_in = 0 AND identifier IN (
         SELECT sent.identifier FROM transfer_user AS sent JOIN transfer_plan ON transfer_plan.number = sent.plan
         WHERE sent.account = ? AND sent.identifier IS NOT NULL AND side = 'sending')
       """)
