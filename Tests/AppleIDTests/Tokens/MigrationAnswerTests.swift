@@ -51,7 +51,8 @@ import Testing
   ]
 
   @Test(arguments: malformed) func refusesWhatIsNoUser(_ body: String) {
-    for body in [body, body.replacing(#""sub""#, with: #""transfer_sub""#)] {
+    let other = body.replacing(#""sub""#, with: #""transfer_sub""#).replacing("u0073ub", with: "u0074ransfer_sub")
+    for body in [body, other] {
       let bytes = Array(body.utf8)
       #expect { _ = try TransferredUser(reading: bytes) } throws: { isMalformedAnswer($0) }
       // The sending team's answer has no address, and so no fault in one.

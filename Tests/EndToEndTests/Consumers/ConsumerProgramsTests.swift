@@ -52,7 +52,7 @@ private final class Rehearsal {
     let people = ["ada", "bob", "cyn", "dan", "eve"].map { Person(named: $0) }
     let tokens = try await signIn(["ada", "bob", "cyn", "dan", "eve"])
     try stage.shop.welcome(people)
-    #expect(try await simulator.asked() == ["keys": 0, "tokens": 5, "revocations": 0])
+    #expect(try await simulator.asked() == ["keys": 0, "tokens": 5, "revocations": 0, "migrations": 0])
 
     let ingress = try await stage.startIngress()
     let url = try ingress.url
