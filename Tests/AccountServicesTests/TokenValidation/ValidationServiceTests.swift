@@ -171,6 +171,7 @@ import Testing
         }
         group.addTask(executorPreference: Loop.executor) { await two.run() }
         try await until { try await other.lease(Lease.validation)?.holder == "two" }
+        rig.clock.advance(by: .seconds(86_400))
         try await until { rig.counts.values.allSatisfy { $0 >= 2 } }
         isGone = false
         one.end()
