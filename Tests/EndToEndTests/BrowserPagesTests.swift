@@ -37,7 +37,7 @@ import Testing
     Signals.block([])  // SIGPIPE must not end the tests
     let files = TemporaryDirectory()
     let app = App()
-    let appServer = try HTTPServer(Self.configuration) { request in await app.answer(request) }
+    let appServer = try HTTPServer(.plainOnLoopback) { request in await app.answer(request) }
     let apple = SimulatedApple(
       ring: try KeyRing(generating: 1), issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { .now })
     let server = try SimulatedAppleServer(apple, port: 0, tls: nil)
@@ -129,11 +129,4 @@ import Testing
       apple.told.map(\.notification.notification).sorted { $0.occurredAt < $1.occurredAt }.map(\.type)
         == [.emailDisabled, .emailEnabled, .consentRevoked])
   }
-
-  private static let configuration = HTTPServerConfiguration(
-    address: .loopback(port: 0), tls: nil,
-    limits: HTTPServerLimits(head: 16_384, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
-    deadlines: HTTPServerDeadlines(
-      handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(60)),
-    sharesPort: false)
 }

@@ -129,16 +129,7 @@ import Testing
     private let serving: Task<Void, Never>
 
     init(to origin: String, _ stage: AccountsStage) throws {
-      let server = try HTTPServer(
-        HTTPServerConfiguration(
-          address: .loopback(port: 0), tls: nil,
-          limits: HTTPServerLimits(
-            head: 16_384, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
-          deadlines: HTTPServerDeadlines(
-            handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60),
-            request: .seconds(60)),
-          sharesPort: false)
-      ) { request in
+      let server = try HTTPServer(.plainOnLoopback) { request in
         guard case .complete = await request.readBody(upTo: 65_536) else { return HTTPResponse(status: 400) }
         let body = request.withBody { body in unsafe body.withUnsafeBytes { unsafe [UInt8]($0) } }
         let headers = ["Authorization", "Content-Type", "Idempotency-Key"].compactMap { name in
