@@ -31,12 +31,11 @@ test-long: test reliability ## run every test, with twenty times as many random 
 
 # NOTIFICATIONS, RATE (a second), EVENTS, EVENT_RATE, SEED and FAULTS can be chosen: see docs/reliability.md.
 reliability: export NOTIFICATIONS ?= 1000000
-reliability: export INGRESS = $(CURDIR)/.build/release/siwa-ingress
-reliability: export AUDIT_LOG = $(CURDIR)/.build/release/siwa-audit-log
+reliability: export PROGRAMS = $(CURDIR)/.build/release
 reliability: export SWIFT_BACKTRACE := enable=no
 reliability: ## run the long trials alone: brokers, network, clock, disks, databases and programs break under load; 45 minutes
 	@.ci/packages build test
-	for program in siwa-ingress siwa-audit-log; do $(release) --product $$program || exit; done
+	for program in $(programs); do $(release) --product $$program || exit; done
 	swift test --disable-xctest $(swift_options) --filter 'EndToEndTests\.LongReliabilityTests'
 	swift test --disable-xctest $(swift_options) --filter ConsumerLongReliabilityTests
 

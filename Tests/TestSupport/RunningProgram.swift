@@ -49,8 +49,13 @@ public final class RunningProgram {
     try await run(path: path(of: name), arguments, environment, body)
   }
 
-  /// Where one of our programs lies: beside the tests.
-  public nonisolated static func path(of name: String) -> String { "\(folder)/\(name)" }
+  /// Where one of our programs lies: in the folder that `PROGRAMS` in the environment names, if it is there; otherwise
+  /// beside the tests.
+  public nonisolated static func path(of name: String) -> String {
+    guard let chosen = unsafe getenv("PROGRAMS") else { return "\(folder)/\(name)" }
+    let path = unsafe String(cString: chosen) + "/\(name)"
+    return unsafe access(path, X_OK) == 0 ? path : "\(folder)/\(name)"
+  }
 
   /// Runs `body` with the program at `path`, or on the path of the system, then kills it if it still runs.
   public static func run<Value>(

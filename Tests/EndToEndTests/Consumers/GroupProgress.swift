@@ -33,11 +33,16 @@ final class GroupProgress {
     return ends.reduce(0) { $0 + $1.value - (committed[$1.key] ?? 0) }
   }
 
+  /// The same, or nil while the broker does not know.
+  func openIfKnown(of consumer: ConsumerName, in group: String? = nil) async throws -> Int64? {
+    do { return try await open(of: consumer, in: group) } catch let error as KafkaError where error.isRetriable {
+      return nil
+    }
+  }
+
   /// Whether the group has committed all that is on its topics; false too while the broker does not know.
   func isDone(_ consumer: ConsumerName, in group: String? = nil) async throws -> Bool {
-    do { return try await open(of: consumer, in: group) == 0 } catch let error as KafkaError where error.isRetriable {
-      return false
-    }
+    try await openIfKnown(of: consumer, in: group) == 0
   }
 
   /// Sets a group without members back to the beginnings of its topics, as if it had read nothing.

@@ -41,11 +41,14 @@ final class Shop {
     return subjects
   }
 
+  /// How many customers there are.
+  func customerCount() throws -> Int { try count("SELECT count(*) FROM customer") }
+
   /// How many purchases there are.
-  func purchases() throws -> Int {
-    let count: Int64? = try database.prepare("SELECT count(*) FROM purchase").first { row throws(SQLiteError) in
-      try row.value(0)
-    }
+  func purchases() throws -> Int { try count("SELECT count(*) FROM purchase") }
+
+  private func count(_ sql: StaticString) throws -> Int {
+    let count: Int64? = try database.prepare(sql).first { row throws(SQLiteError) in try row.value(0) }
     return Int(count ?? -1)
   }
 

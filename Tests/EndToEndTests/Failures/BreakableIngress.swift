@@ -29,10 +29,6 @@ final class BreakableIngress {
   private var samples: [Double] = []
   private var lastSample = MonotonicTime(nanoseconds: 0)
 
-  /// `INGRESS` in the environment names the program, where it is not the one beside the tests.
-  private nonisolated static let path =
-    ProcessInfo.processInfo.environment["INGRESS"].map { $0.isEmpty ? nil : $0 } ?? nil
-
   /// An ingress that does not run yet.
   init(_ stage: Stage, _ faults: PreloadedFaults, settings: [String: String]) {
     (self.faults, client) = (faults, stage.client)
@@ -42,7 +38,7 @@ final class BreakableIngress {
 
   /// Starts it, and waits until it listens.
   func start() async throws {
-    let program = try RunningProgram(Self.path ?? RunningProgram.path(of: "siwa-ingress"), [], environment)
+    let program = try RunningProgram(RunningProgram.path(of: "siwa-ingress"), [], environment)
     let started = try await RunningIngress(program, client)
     running = started
     port = started.address.port

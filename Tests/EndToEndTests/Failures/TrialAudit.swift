@@ -18,10 +18,6 @@ final class TrialAudit {
   private var log: RunningAuditLog?
   private var directory: String { stage.files.path + "/audit-log" }
 
-  /// `AUDIT_LOG` in the environment names the program, where it is not the one beside the tests.
-  private nonisolated static let path =
-    ProcessInfo.processInfo.environment["AUDIT_LOG"].map { $0.isEmpty ? nil : $0 } ?? nil
-
   /// Makes what it needs, and starts it.
   init(_ stage: Stage) async throws {
     self.stage = stage
@@ -46,7 +42,7 @@ final class TrialAudit {
   }
 
   private func start() async throws {
-    let program = try RunningProgram(Self.path ?? RunningProgram.path(of: "siwa-audit-log"), [], environment)
+    let program = try RunningProgram(RunningProgram.path(of: "siwa-audit-log"), [], environment)
     let log = try await RunningAuditLog(program)
     reader.follow(log)
     self.log = log

@@ -46,11 +46,11 @@ extension ConsumerTrial {
       try await pass()
       try await startAuditLog()
     case .targetSilent:
-      let customers = try stage.shop.customers().count
+      let customers = try stage.shop.customerCount()
       service.isSilent = true
       // Who is asked to erase somebody does not answer, and yet the shop erases: as long as there is anybody.
       try await until {
-        let left = try stage.shop.customers().count
+        let left = try stage.shop.customerCount()
         return left < 20 || (service.held > 0 && left < customers)
       }
       try await pass()
