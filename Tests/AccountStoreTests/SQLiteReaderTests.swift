@@ -7,14 +7,14 @@ import Testing
 
 @testable import AccountStore
 
-/// Mailers ask while others write.
+/// Mailers and applications ask while others write.
 @Loop @Suite(.timeLimit(.minutes(10))) struct SQLiteReaderTests {
   private let rig: SQLiteRig
   private let now = Sample.time(10_000)
 
   init() throws { rig = try SQLiteRig() }
 
-  @Test func mailersAreAnsweredWhileASettlementIsUnderWay() async throws {
+  @Test func mailersAndApplicationsAreAnsweredWhileASettlementIsUnderWay() async throws {
     let store = try await rig.open()
     try await store.fill(1...1)
     let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
@@ -32,6 +32,10 @@ import Testing
     let settlement = Sample.event("next", of: Sample.account(1), at: 5).settled(.setRelay(Sample.disabled(5)))
     let settling = Task { [now] in try await store.settle([settlement], at: now) }
     #expect(try await store.relayStates(of: [Sample.account(1)]) == [.known(Sample.enabled(2))], "as it was committed")
+    guard case .known = try await store.knowledge(of: store.id(of: Sample.account(1))) else {
+      Issue.record("an application is not told of the account")
+      return
+    }
     end.signal()
     try await writing.value
     #expect(try await settling.value == [.applied])
@@ -48,12 +52,12 @@ import Testing
     let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
     let reading = Task {
       try await store.readers.run { reader throws(AccountStoreError) in
-        try AccountStoreError.translating { () throws(SQLiteError) in
-          try reader.database.snapshot { () throws(SQLiteError) in
-            _ = try reader.facts(of: Sample.hash(of: Sample.account(1)))
-            entered.continuation.yield()
-            end.wait()
+        try reader.snapshot { () throws(AccountStoreError) in
+          _ = try AccountStoreError.translating { () throws(SQLiteError) in
+            try reader.relays.facts(of: Sample.hash(of: Sample.account(1)))
           }
+          entered.continuation.yield()
+          end.wait()
         }
       }
     }

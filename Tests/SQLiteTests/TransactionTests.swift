@@ -51,6 +51,26 @@ import Testing
     #expect(try numbers(in: database) == [1, 3])
   }
 
+  @Test func aPartThatFailsLeavesTheRestOfTheTransaction() throws {
+    let database = try open()
+    try database.transaction { () throws(SQLiteError) in
+      try insert(1, into: database)
+      #expect(database.isInTransaction)
+      do throws(SQLiteError) {
+        try database.savepoint(translating: { $0 }) { () throws(SQLiteError) in
+          try insert(2, into: database)
+          try insert(1, into: database)
+        }
+      } catch {
+        #expect(error.code == .constraint && error.rollbackFailure == nil)
+      }
+      #expect(database.isInTransaction)
+      try database.savepoint(translating: { $0 }) { () throws(SQLiteError) in try insert(3, into: database) }
+    }
+    #expect(!database.isInTransaction)
+    #expect(try numbers(in: database) == [1, 3])
+  }
+
   @Test func aCommitThatFailsIsRolledBack() throws {
     let database = try open()
     try database.execute(

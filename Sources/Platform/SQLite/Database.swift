@@ -89,8 +89,7 @@ import EventLoop
   /// of it has happened. One case is in doubt: where the commit failed because the log could not be synced, its pages may
   /// have reached the disk, and a process that recovers the log after a crash may find them.
   public func transaction<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
-    // Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
-    try transaction(beginning: "BEGIN IMMEDIATE", translating: { $0 }, noting: Self.note, body)
+    try transaction(.writing, translating: { $0 }, noting: Self.note, body)
   }
 
   /// The same for a body with errors of its own: `translate` says what the database's mean among them. Where it could
@@ -98,20 +97,30 @@ import EventLoop
   public func transaction<Value, Failure: Error>(
     translating translate: (SQLiteError) -> Failure, _ body: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    try transaction(
-      beginning: "BEGIN IMMEDIATE", translating: translate, noting: { $0 = translate($1) }, body)
+    try transaction(.writing, translating: translate, noting: { $0 = translate($1) }, body)
+  }
+
+  /// Whether a transaction is under way. After some failures, such as a full disk, SQLite undoes all of it by itself.
+  public var isInTransaction: Bool { unsafe sqlite3_get_autocommit(handle) == 0 }
+
+  /// Runs `body` as a part of the transaction that is under way. Whatever it throws, nothing of it has happened; the rest
+  /// of the transaction stands as long as `isInTransaction` says so.
+  public func savepoint<Value, Failure: Error>(
+    translating translate: (SQLiteError) -> Failure, _ body: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    try transaction(.part, translating: translate, noting: { $0 = translate($1) }, body)
   }
 
   /// Runs `body` in a transaction in which everything is seen as of one moment.
   public func snapshot<Value>(_ body: () throws(SQLiteError) -> Value) throws(SQLiteError) -> Value {
-    try transaction(beginning: "BEGIN", translating: { $0 }, noting: Self.note, body)
+    try transaction(.reading, translating: { $0 }, noting: Self.note, body)
   }
 
   /// The same for a body with errors of its own.
   public func snapshot<Value, Failure: Error>(
     translating translate: (SQLiteError) -> Failure, _ body: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    try transaction(beginning: "BEGIN", translating: translate, noting: { $0 = translate($1) }, body)
+    try transaction(.reading, translating: translate, noting: { $0 = translate($1) }, body)
   }
 
   /// How many rows the last INSERT, UPDATE or DELETE that ended has inserted, changed or deleted. Other statements leave
@@ -202,20 +211,31 @@ import EventLoop
       }, Unmanaged.passUnretained(self).toOpaque())
   }
 
+  /// How a transaction, or a part of one, begins and ends.
+  private struct Bounds {
+    let beginning, end, undoing: StaticString
+
+    /// Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
+    static let writing = Bounds(beginning: "BEGIN IMMEDIATE", end: "COMMIT", undoing: "ROLLBACK")
+    static let reading = Bounds(beginning: "BEGIN", end: "COMMIT", undoing: "ROLLBACK")
+    static let part = Bounds(
+      beginning: "SAVEPOINT part", end: "RELEASE part", undoing: "ROLLBACK TO part; RELEASE part")
+  }
+
   private func transaction<Value, Failure: Error>(
-    beginning: StaticString, translating translate: (SQLiteError) -> Failure,
+    _ bounds: Bounds, translating translate: (SQLiteError) -> Failure,
     noting note: (inout Failure, _ rollback: SQLiteError) -> Void, _ body: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    do throws(SQLiteError) { try execute(beginning) } catch { throw translate(error) }
+    do throws(SQLiteError) { try execute(bounds.beginning) } catch { throw translate(error) }
     do throws(Failure) {
       let value = try body()
-      do throws(SQLiteError) { try execute("COMMIT") } catch { throw translate(error) }
+      do throws(SQLiteError) { try execute(bounds.end) } catch { throw translate(error) }
       return value
     } catch {
       // After some failures SQLite has rolled back by itself.
-      guard unsafe sqlite3_get_autocommit(handle) == 0 else { throw error }
+      guard isInTransaction else { throw error }
       var error = error
-      do throws(SQLiteError) { try execute("ROLLBACK") } catch let second { note(&error, second) }
+      do throws(SQLiteError) { try execute(bounds.undoing) } catch let second { note(&error, second) }
       throw error
     }
   }

@@ -3,16 +3,18 @@ package import EventLoop
 import SQLite
 
 /// The store in a file of SQLite's, for the programs of one host. Its thread makes one transaction after the other;
-/// those of other processes are waited for. Mailers are answered by another thread, which waits for neither.
+/// those of other processes are waited for. Mailers and applications are answered by another thread, which waits for
+/// neither.
 @Loop
 package final class SQLiteAccountStore: AccountStore {
   let writer: SQLiteThread<SQLiteStoreFile>
-  let readers: SQLiteThread<SQLiteRelayReader>
+  let readers: SQLiteThread<SQLiteReader>
+  let commits: SharedCommits
   private nonisolated let keys: CurrentKeys
 
   private init(
-    _ writer: SQLiteThread<SQLiteStoreFile>, _ readers: SQLiteThread<SQLiteRelayReader>, _ keys: CurrentKeys
-  ) { (self.writer, self.readers, self.keys) = (writer, readers, keys) }
+    _ writer: SQLiteThread<SQLiteStoreFile>, _ readers: SQLiteThread<SQLiteReader>, _ keys: CurrentKeys
+  ) { (self.writer, self.readers, commits, self.keys) = (writer, readers, SharedCommits(writer), keys) }
 
   /// Opens the store at `path`, which `siwa store migrate` has made, with the key that it was made with.
   package static func open(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> SQLiteAccountStore {
@@ -22,9 +24,9 @@ package final class SQLiteAccountStore: AccountStore {
     } _: {
       $0.current
     }
-    let readers = SQLiteThread<SQLiteRelayReader>(named: "store-readers")
+    let readers = SQLiteThread<SQLiteReader>(named: "store-readers")
     try await readers.open { () throws(AccountStoreError) in
-      try SQLiteRelayReader.open(path, key, keys)
+      try SQLiteReader(path, key, keys)
     } _: { _ in
     }
     return SQLiteAccountStore(writer, readers, keys)
@@ -115,7 +117,7 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// What is known of mail to each account, all as of one moment.
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
-    try await readers.run { reader throws(AccountStoreError) in try reader.knowledge(of: accounts) }
+    try await readers.run { reader throws(AccountStoreError) in try reader.relays.knowledge(of: accounts) }
   }
 
   // MARK: Erasure

@@ -1,7 +1,7 @@
 import AccountEvents
 import SQLite
 
-/// Answers mailers, with a connection of its own or another's.
+/// Answers mailers.
 final class SQLiteRelayReader {
   let database: Database
   private let hashKeys: SQLiteStoreKeys
@@ -17,17 +17,6 @@ final class SQLiteRelayReader {
       FROM (SELECT 1) LEFT JOIN mail ON mail.hash = ?1 LEFT JOIN account ON account.hash = ?1
         LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
       """)
-  }
-
-  /// Opens a connection that only reads: it sees what was committed, and waits for no writer.
-  static func open(
-    _ path: String, _ master: MasterKey, _ current: CurrentKeys
-  ) throws(AccountStoreError) -> SQLiteRelayReader {
-    let database = try AccountStoreError.translating { () throws(SQLiteError) in
-      try Database(path, .readOnly, busyTimeout: SQLiteStoreFile.busyTimeout)
-    }
-    let hashKeys = try SQLiteStoreKeys(database, master, current)
-    return try AccountStoreError.translating { () throws(SQLiteError) in try SQLiteRelayReader(database, hashKeys) }
   }
 
   /// What is known of mail to each, all as of one moment.

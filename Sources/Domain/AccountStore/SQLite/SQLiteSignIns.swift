@@ -11,9 +11,6 @@ final class SQLiteSignIns {
   private let ending: Statement
   private let removal: Statement
   private let unfinished: Statement
-  private let account: Statement
-  private let tokens: Statement
-  private let ended: Statement
   private let database: Database
 
   init(_ database: Database) throws(SQLiteError) {
@@ -38,23 +35,6 @@ final class SQLiteSignIns {
       """
       SELECT request, content, code, account, client, begun_at FROM code_exchange
       WHERE begun_at < ? AND outcome = 'begun' ORDER BY begun_at LIMIT ?
-      """)
-    account = try database.prepare(
-      """
-      SELECT mail.status, mail.since, mail.is_private, mail.address,
-        data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at, team, subject
-      FROM (SELECT 1) LEFT JOIN mail ON mail.hash = ?1 LEFT JOIN account ON account.hash = ?1
-        LEFT JOIN erasure_fence AS erasure ON erasure.hash = ?1
-      """)
-    tokens = try database.prepare(
-      """
-      SELECT client, max(issued_at), max(validated_at) FROM token
-      WHERE hash = ? AND kind = 'refresh' AND invalid_at IS NULL GROUP BY client
-      """)
-    ended = try database.prepare(
-      """
-      SELECT client FROM ended_authorization WHERE hash = ?1
-      UNION SELECT client FROM token WHERE hash = ?1 AND invalid_at IS NOT NULL
       """)
   }
 
@@ -106,21 +86,6 @@ final class SQLiteSignIns {
     return found
   }
 
-  /// What there is under a hash.
-  func facts(of hash: AccountHash) throws(SQLiteError) -> ProfileFacts {
-    var facts = ProfileFacts()
-    try account.forEach(hash.bytes) { row throws(SQLiteError) in
-      facts.relay = RelayFacts(relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
-      guard let key = facts.relay.account.key else { return }
-      facts.row = SealedAccount(hash: hash, team: try row.value(10), subject: try row.value(11), key: key)
-    }
-    try tokens.forEach(hash.bytes) { row throws(SQLiteError) in
-      guard let client = ClientID(try row.value(0)) else { throw .malformed("a token's client") }
-      facts.signIns[client] = (try row.time(1), try row.timeIfPresent(2))
-    }
-    try ended.forEach(hash.bytes) { row throws(SQLiteError) in facts.ended.insert(try row.value(0)) }
-    return facts
-  }
 }
 
 extension SQLiteStoreFile {
@@ -159,26 +124,6 @@ extension SQLiteStoreFile {
       return recorded
     }
   }
-
-  /// What an application asks for.
-  func knowledge(of id: AccountID) throws(AccountStoreError) -> AccountKnowledge {
-    func read() throws(AccountStoreError) -> AccountKnowledge {
-      let hash = keys.hashing.newest(of: id)
-      return try AccountStoreError.translating { () throws(SQLiteError) in
-        var facts = try signIns.facts(of: hash)
-        facts.origin = try arrivals.origin(of: id)
-        return facts
-      }.knowledge(of: hash, with: keys)
-    }
-    let found = try snapshot { () throws(AccountStoreError) -> AccountKnowledge? in
-      keys.state.isMoving ? nil : try read()
-    }
-    if let found { return found }
-    return try write { () throws(AccountStoreError) in
-      if keys.state.isMoving { _ = try move(CollectionOfOne(keys.hashing.move(of: id))) }
-      return try read()
-    }
-  }
 }
 
 extension SQLiteAccountStore {
@@ -187,14 +132,14 @@ extension SQLiteAccountStore {
     _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
     claiming claim: TransferClaim?
   ) async throws(AccountStoreError) -> RecordedSignIn {
-    try await writer.run { file throws(AccountStoreError) in
+    try await commits.run { file throws(AccountStoreError) in
       try file.recordSignIn(account, at: time, tokens, of: request, claiming: claim)
     }
   }
 
   /// Notes an exchange.
   package func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing {
-    try await writer.run { file throws(AccountStoreError) in
+    try await commits.run { file throws(AccountStoreError) in
       let row = try file.writeRows { () throws(SQLiteError) in try file.signIns.begin(exchange) }
       guard let row else { return .begun }
       return try exchange.standing(request: row.request, content: row.content, outcome: row.outcome, at: row.at)
@@ -205,7 +150,7 @@ extension SQLiteAccountStore {
   package func end(
     _ exchange: CodeExchange, as ending: CodeExchange.Ending
   ) async throws(AccountStoreError) {
-    try await writer.run { file throws(AccountStoreError) in
+    try await commits.run { file throws(AccountStoreError) in
       try file.writeRows { () throws(SQLiteError) in
         try file.signIns.end(exchange.request, ending.outcome, at: exchange.begunAt)
       }
@@ -214,7 +159,7 @@ extension SQLiteAccountStore {
 
   /// Forgets an exchange.
   package func forget(_ exchange: CodeExchange) async throws(AccountStoreError) {
-    try await writer.run { file throws(AccountStoreError) in
+    try await commits.run { file throws(AccountStoreError) in
       try file.writeRows { () throws(SQLiteError) in try file.signIns.forget(exchange.request) }
     }
   }
@@ -226,10 +171,5 @@ extension SQLiteAccountStore {
     try await writer.run { file throws(AccountStoreError) in
       try file.readRows { () throws(SQLiteError) in try file.signIns.unfinished(before: time, limit: limit) }
     }
-  }
-
-  /// What is known of an account.
-  package func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
-    try await writer.run { file throws(AccountStoreError) in try file.knowledge(of: id) }
   }
 }

@@ -14,6 +14,7 @@ final class SQLiteStoreFile {
   let ledger: SQLiteLedger
   let erasures: SQLiteErasures
   let signIns: SQLiteSignIns
+  let profiles: SQLiteProfiles
   let deletions: SQLiteDeletions
   let outbox: SQLiteOutbox
   let validation: SQLiteValidation
@@ -33,8 +34,11 @@ final class SQLiteStoreFile {
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
-    (validation, transfers, arrivals) = try AccountStoreError.translating { () throws(SQLiteError) in
-      (try SQLiteValidation(database), try SQLiteTransfers(database), try SQLiteArrivals(database))
+    (validation, transfers, arrivals, profiles) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try SQLiteValidation(database), try SQLiteTransfers(database), try SQLiteArrivals(database),
+        try SQLiteProfiles(database)
+      )
     }
     (accounts, ledger, erasures, signIns, deletions, outbox, mover) = try AccountStoreError.translating {
       () throws(SQLiteError) in
@@ -110,9 +114,11 @@ final class SQLiteStoreFile {
 
   // MARK: Transactions
 
-  /// Runs `body` in a transaction that may change something.
+  /// Runs `body` in a transaction that may change something, or as a part of the one that is under way (see
+  /// `SharedCommits`).
   func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
-    try database.transaction(translating: AccountStoreError.init(committing:)) { () throws(AccountStoreError) in
+    if database.isInTransaction { return try database.savepoint(translating: AccountStoreError.init(_:), body) }
+    return try database.transaction(translating: AccountStoreError.init(committing:)) { () throws(AccountStoreError) in
       try refreshKeys()
       return try body()
     }
@@ -192,7 +198,7 @@ final class SQLiteStoreFile {
 
   /// The log keeps pages as they were before an erasure until it is begun anew. Where a reader of this process is in the
   /// way, it is held off for a moment; where another process is, a later change or check tries again, at most once a second.
-  func forgetErased(holdingOff readers: SQLiteThread<SQLiteRelayReader>?) {
+  func forgetErased(holdingOff readers: SQLiteThread<SQLiteReader>?) {
     let now = MonotonicTime.now
     guard remembersErased, now >= nextTruncation else { return }
     nextTruncation = now + .seconds(1)

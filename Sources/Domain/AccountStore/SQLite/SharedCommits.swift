@@ -1,0 +1,88 @@
+import EventLoop
+import SQLite
+
+/// Changes that share a commit: the disk is synced once for all that is asked for while the thread is at work, so that
+/// many who sign in at once do not wait for one sync after the other. Each change is a part of the transaction: where it
+/// fails, nothing of it has happened, and the others stand. All are told once the commit is durable.
+@Loop
+final class SharedCommits {
+  /// Tells whoever waits for a change what came of it, unless the whole transaction failed.
+  typealias Telling = @Sendable (_ failure: AccountStoreError?) -> Void
+
+  /// A change that somebody waits for.
+  struct Change: Sendable {
+    /// Makes it, and returns its own failure and whom to tell.
+    let make: @Sendable (SQLiteStoreFile) -> (failure: AccountStoreError?, tell: Telling)
+    /// Tells that it was not made.
+    let refuse: @Sendable (AccountStoreError) -> Void
+  }
+
+  /// Other processes wait for the lock meanwhile.
+  private static let limit = 64
+
+  private let writer: SQLiteThread<SQLiteStoreFile>
+  private var waiting: [Change] = []
+  private var isCommitting = false
+
+  /// For changes by that thread.
+  init(_ writer: SQLiteThread<SQLiteStoreFile>) { self.writer = writer }
+
+  /// Makes a change, and returns once it is durable.
+  func run<Value: Sendable>(
+    _ change: @escaping @Sendable (SQLiteStoreFile) throws(AccountStoreError) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    let result: Result<Value, AccountStoreError> = await withCheckedContinuation { continuation in
+      waiting.append(
+        Change { file in
+          let result = Result { () throws(AccountStoreError) in try change(file) }
+          return switch result {
+          case .success: (nil, { failure in continuation.resume(returning: failure.map { .failure($0) } ?? result) })
+          case .failure(let own): (own, { _ in continuation.resume(returning: result) })
+          }
+        } refuse: {
+          continuation.resume(returning: .failure($0))
+        })
+      guard !isCommitting else { return }
+      isCommitting = true
+      Task(executorPreference: Loop.executor) { await self.commit() }
+    }
+    return try result.get()
+  }
+
+  private func commit() async {
+    while !waiting.isEmpty {
+      let changes = Array(waiting.prefix(Self.limit))
+      waiting.removeFirst(changes.count)
+      do throws(AccountStoreError) {
+        try await writer.run { $0.make(changes) }
+      } catch {
+        for change in changes { change.refuse(error) }
+      }
+    }
+    isCommitting = false
+  }
+}
+
+extension SQLiteStoreFile {
+  /// Makes changes in one transaction, and tells whoever waits for them.
+  fileprivate func make(_ changes: [SharedCommits.Change]) {
+    var made: [SharedCommits.Telling] = []
+    do throws(AccountStoreError) {
+      // One alone has a transaction of its own.
+      guard changes.count > 1 else { return changes.forEach { $0.make(self).tell(nil) } }
+      try write { () throws(AccountStoreError) in
+        for change in changes {
+          let (failure, tell) = change.make(self)
+          made.append(tell)
+          guard database.isInTransaction else {
+            throw failure ?? AccountStoreError(.unavailable, "the transaction was undone")
+          }
+        }
+      }
+      for tell in made { tell(nil) }
+    } catch {
+      for tell in made { tell(error) }
+      for change in changes.dropFirst(made.count) { change.refuse(error) }
+    }
+  }
+}
