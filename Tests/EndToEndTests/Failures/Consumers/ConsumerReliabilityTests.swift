@@ -26,8 +26,11 @@ struct ConsumerReliabilityTests {
 /// The long ones.
 @Loop @Suite(.serialized, RealBroker.isThere, .enabled(if: LongTrial.isAsked), .timeLimit(.minutes(120)))
 struct ConsumerLongReliabilityTests {
-  @Test(arguments: [false, true])
-  func eachEventHasOneEffectWhateverBreaks(isPostgreSQL: Bool) async throws {
+  @Test func eachEventHasOneEffectWhateverBreaks() async throws { try await run(isPostgreSQL: false) }
+
+  @Test func theSameWithTheStoreInPostgreSQL() async throws { try await run(isPostgreSQL: true) }
+
+  private func run(isPostgreSQL: Bool) async throws {
     let events = LongTrial.consumerEvents
     let outcome = try await ConsumerTrial.run(
       ConsumerTrial.Plan(
