@@ -17,6 +17,8 @@ final class EventStream {
   private(set) var events: [AccountEvent] = []
   /// How many of them the broker has, and how many it refused.
   private(set) var acknowledged = 0, refused = 0
+  /// How many wait for the broker at most: more than the producer keeps, it would refuse.
+  private static let room = 10_000
   private var random: SeededRandom
   private var isEnding = false
   private var sending: Task<Void, any Error>?
@@ -69,7 +71,7 @@ final class EventStream {
     let begun = MonotonicTime.now
     while !Task.isCancelled, !isEnding || events.count < count {
       let due = Int(Double((MonotonicTime.now - begun).wholeNanoseconds) / 1e9 * Double(rate)) + 1
-      while events.count < due {
+      while events.count < due, events.count - acknowledged - refused < Self.room {
         let event = try next()
         events.append(event)
         producer.send(try stage.record(of: event)) { [self] result in
