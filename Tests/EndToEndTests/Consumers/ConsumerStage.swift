@@ -190,7 +190,12 @@ final class ConsumerStage {
   // MARK: Records
 
   /// The record of an event as consumers believe it: signed, or asked for with the store's key.
-  func record(of event: AccountEvent) throws -> KafkaRecord {
+  func record(of event: AccountEvent) throws -> KafkaRecord { try Self.record(of: event, signer, store) }
+
+  /// The same on any thread.
+  nonisolated static func record(
+    of event: AccountEvent, _ signer: EventSigner, _ store: any AccountStore
+  ) throws -> KafkaRecord {
     event.kind == .accountDeletionRequested ? .request(event, store) : try signer.record(of: event)
   }
 

@@ -69,7 +69,7 @@ final class AccountsEndpoint {
     case .account(let id):
       if request.hasMethod("DELETE") { return try await delete(id, caller) }
       try Self.expect("GET, HEAD, DELETE", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      return try await show(id, caller)
+      return try show(try await knowledge(of: id), of: id, caller)
     case .accessToken(let id):
       try Self.expect("POST", request.hasMethod("POST"))
       return try await refresh(id, request, caller)
@@ -169,17 +169,20 @@ final class AccountsEndpoint {
       throw Problem(.clientNotAllowed, "client_id is none of the caller's apps.")
     }
     let id = store.id(of: Account(team: team, subject: subject))
-    if case .erased(let since) = try await knowledge(of: id) {
+    let known = try await knowledge(of: id)
+    if case .erased(let since) = known {
       throw Problem(.erased, "The account was erased (\(since)), and the person has not signed in since.")
     }
-    return try await show(id, caller)
+    return try show(known, of: id, caller)
   }
 
   private static let malformedQuery = Problem(.malformed, "The query is sub=SUB&client_id=CLIENT, percent-encoded.")
 
-  private func show(_ id: AccountID, _ caller: AccountsSettings.Caller) async throws(Problem) -> HTTPResponse {
+  private func show(
+    _ known: AccountKnowledge, of id: AccountID, _ caller: AccountsSettings.Caller
+  ) throws(Problem) -> HTTPResponse {
     // Whose an erased account was, its id does not say.
-    guard case .known(let profile) = try await knowledge(of: id),
+    guard case .known(let profile) = known,
       let signIns = sight.signIns(of: profile, for: caller.clients)
     else { throw Problem(.notFound, "There is no such account of the caller's apps.") }
     return .json(private: profile.json(id, signIns))
