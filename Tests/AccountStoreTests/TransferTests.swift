@@ -91,6 +91,27 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func whoIsThereKeepsTheFirstKey(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      for plan in [sending, receiving] {
+        let users = plan.side == .sending ? Transfer.sent([1, 2, 3]) : Transfer.received([1, 2, 3])
+        let renamed: [NewTransferUser]
+        if plan.side == .sending {
+          renamed = (1...3).map { NewTransferUser(key: "other-\($0)", subject: Sample.account($0).subject) }
+        } else {
+          renamed = (1...3).map { NewTransferUser(key: "other-\($0)", transferSubject: Transfer.identifier($0)) }
+        }
+        #expect(try await store.add(plan) == nil)
+        #expect(try await store.add(Array(users.prefix(2)), to: plan) == 2)
+        #expect(try await store.add(Array(renamed.prefix(2)), to: plan) == 0)
+        let known = try await store.knownKeys(of: renamed.reversed() + [renamed[0]], in: plan)
+        #expect(known == [nil, Transfer.key(2), Transfer.key(1), Transfer.key(1)])
+        #expect(try await store.knownKeys(of: [], in: plan) == [])
+      }
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func allAccountsOfTheTeamAreAddedPageByPage(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       try await store.fill(1...7)

@@ -25,6 +25,14 @@ extension WatchedStore {
     try await watch(.addUsers) { () throws(AccountStoreError) in try await store.add(users, to: plan) }
   }
 
+  package func knownKeys(
+    of users: [NewTransferUser], in plan: TransferPlan
+  ) async throws(AccountStoreError) -> [String?] {
+    try await watch(.transferUsers) { () throws(AccountStoreError) in
+      try await store.knownKeys(of: users, in: plan)
+    }
+  }
+
   package func addAccounts(
     to plan: TransferPlan, after place: AccountID?, limit: Int
   ) async throws(AccountStoreError) -> (new: Int, place: AccountID?) {

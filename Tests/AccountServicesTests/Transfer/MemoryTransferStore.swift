@@ -39,7 +39,7 @@ final class MemoryTransferStore: TransferStore {
   func add(_ new: [NewTransferUser], to plan: TransferPlan) throws(AccountStoreError) -> Int {
     try before("add")
     var count = 0
-    for user in new where !users.values.contains(where: { $0.key == user.key }) {
+    for user in new where find(user) == nil {
       let number = Int64(order.count + 1)
       order.append(number)
       users[number] = TransferUser(
@@ -47,6 +47,16 @@ final class MemoryTransferStore: TransferStore {
       count += 1
     }
     return count
+  }
+
+  func knownKeys(of users: [NewTransferUser], in plan: TransferPlan) throws(AccountStoreError) -> [String?] {
+    users.map { find($0)?.key }
+  }
+
+  private func find(_ user: NewTransferUser) -> TransferUser? {
+    users.values.first { known in
+      user.subject == nil ? known.transferSubject == user.transferSubject : known.subject == user.subject
+    }
   }
 
   /// Adds users whose keys are known to be new: looking for a hundred thousand takes its time.

@@ -65,6 +65,17 @@ import TransparencyLog
       }
     }
 
+    /// Puts a file of these lines in the place of what was exported, signed.
+    func sign(_ lines: String, done: Int64) async throws {
+      let bytes = Array(lines.utf8)
+      let manifest = TransferManifest(
+        of: sending.plan, TransferCensus(), done: done,
+        files: [TransferManifest.File(name: "users.jsonl", size: Int64(bytes.count), digest: SHA256.digest(of: bytes))],
+        at: TransferFilesTests.time)
+      try write(bytes, to: "users.jsonl")
+      try write(try await SignedNote.sign(manifest.text, with: signer).bytes, to: "manifest.txt")
+    }
+
     func bytes(_ name: String) throws -> [UInt8] {
       Array(try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)")))
     }
@@ -207,16 +218,48 @@ import TransparencyLog
     for (lines, done, words) in cases {
       let handover = try await Handover(1)
       _ = try await handover.export()
-      let bytes = Array(lines.utf8)
-      let manifest = TransferManifest(
-        of: handover.sending.plan, TransferCensus(), done: done,
-        files: [TransferManifest.File(name: "users.jsonl", size: Int64(bytes.count), digest: SHA256.digest(of: bytes))],
-        at: Self.time)
-      try handover.write(bytes, to: "users.jsonl")
-      try handover.write(try await SignedNote.sign(manifest.text, with: handover.signer).bytes, to: "manifest.txt")
+      try await handover.sign(lines, done: done)
       let refusal = await handover.refusal()
       #expect(refusal.contains(words) && handover.received.users.isEmpty, "\(refusal)")
     }
+  }
+
+  /// The first key stays, and whoever has another one is told of, as often as the import is begun anew.
+  @Test func aSecondKeyOfSomebodyIsToldByItsLine() async throws {
+    func line(_ key: String, _ number: Int) -> String {
+      "{\"key\":\"\(key)\",\"transfer_sub\":\"001876.r\(number)\"}\n"
+    }
+    let handover = try await Handover(1)
+    _ = try await handover.export()
+    let lines = [line("a", 1), line("b", 2), line("a", 1), line("c", 1)] + (1...600).map { line("d\($0)", 2) }
+    try await handover.sign(lines.joined(), done: 604)
+    handover.received.before = { call throws(AccountStoreError) in
+      if call == "noteImport" { throw AccountStoreError(.unavailable, "killed") }
+    }
+    #expect(await handover.refusal().contains("killed"))
+    handover.received.before = { _ in }
+    let second = try await handover.importAll().secondKeys
+    #expect(second.count == 601 && second.first.count == SecondKeys.most)
+    #expect(second.first.prefix(2).map(\.number) == [4, 5] && second.first[0].known == "a")
+    #expect(second.first[0].description == "line 4: key c: the plan has the same person under the key a")
+    #expect(Set(handover.received.users.values.map(\.key)) == ["a", "b"])
+    // In a file that comes later, too.
+    try await handover.sign(line("b", 2) + line("e", 1), done: 2)
+    let later = try await handover.importAll()
+    #expect(later.new == 0 && later.secondKeys.count == 1 && later.secondKeys.first.first?.number == 2)
+  }
+
+  @Test func ofTwoPlansOfOneTransferTheFirstTakesTheUsers() async throws {
+    let handover = try await Handover(10)
+    _ = try await handover.export()
+    let second = try #require(
+      TransferPlan(
+        "autumn", .receiving, team: TransferRig.theirs, otherTeam: TransferRig.ours, client: ValidationRig.app,
+        createdAt: Self.time + .seconds(1)))
+    #expect(try handover.received.add(second) == nil)
+    #expect(await handover.refusal(into: second).contains("the plan spring is of the same transfer"))
+    #expect(handover.received.users.isEmpty)
+    #expect(try await handover.importAll().new == 9)
   }
 
   // MARK: Texts

@@ -161,6 +161,41 @@ import Testing
     }
   }
 
+  @Test func somebodyWithTwoKeysIsNamedByTheKeys() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      let secrets = [1, 2].map { MigrationStage.person($0).subject }
+      let input =
+        MigrationStage.lines(1...2) + "{\"key\":\"4711\",\"sub\":\"\(secrets[1])\"}\n" + MigrationStage.lines(1...3)
+      let end = try await stage.siwa(.sending, "migrate", "users", "summer", "--from-input", input: input)
+      #expect(end.end == .exit(1) && end.output.hasPrefix("New        3\nNo users   0\nTwo keys   1\n"), "\(end)")
+      #expect(end.errors.contains("line 3: key 4711: the plan has the same person under the key customer-2"), "\(end)")
+      let again = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input",
+        input: "{\"key\":\"4712\",\"sub\":\"\(secrets[0])\"}\n")
+      #expect(again.end == .exit(1) && again.errors.contains("line 1: key 4712:"), "\(again)")
+      for secret in secrets { #expect(!(end.errors + again.errors).contains(secret)) }
+    }
+  }
+
+  @Test func aSecondPlanOfATransferIsRefusedByName() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.receiving).end == .exit(0))
+      #expect(try await stage.prepare(.receiving).end == .exit(0), "the same again is no second one")
+      let words = [
+        "--receiving", "--team", MigrationStage.recipient, "--other-team", MigrationStage.sender, "--client",
+      ]
+      let second = try await stage.run(
+        .receiving, ["migrate", "prepare", "autumn"] + words + [MigrationStage.app]
+      ) { program in _ = try await program.untilEnd() }
+      #expect(second.end == .exit(2) && second.errors.contains("the plan spring is of the same transfer"), "\(second)")
+      let other = try await stage.run(
+        .receiving, ["migrate", "prepare", "autumn"] + words + ["com.example.other"]
+      ) { program in _ = try await program.untilEnd() }
+      #expect(other.output.hasPrefix("Plan       autumn"), "another app's transfer is another one: \(other)")
+    }
+  }
+
   // MARK: Killed
 
   @Test(arguments: [false, true])

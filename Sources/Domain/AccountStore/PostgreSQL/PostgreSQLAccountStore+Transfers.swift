@@ -74,6 +74,26 @@ extension PostgreSQLAccountStore {
     }
   }
 
+  /// The keys of users in a plan.
+  func knownKeys(of users: [NewTransferUser], in plan: TransferPlan) async throws(AccountStoreError) -> [String?] {
+    let keys = keyed.current.value
+    let accounts = try users.map { user throws(AccountStoreError) -> [UInt8]? in
+      try user.account(of: plan).map { keys.id(of: $0).bytes }
+    }
+    let identifiers = users.map { user in user.transferSubject.map { keys.fingerprint(of: $0) } }
+    return try await database.snapshot { connection in
+      let plan = try await connection.row(of: plan).open(with: keys)
+      let rows = try await connection.users(
+        of: plan.row.number, accounts.compactMap(\.self), identifiers.compactMap(\.self))
+      var known: [[UInt8]: String] = [:]
+      for row in rows {
+        guard let code = plan.plan.side == .sending ? row.account?.bytes : row.identifier else { continue }
+        known[code] = try plan.personIfWhole(row)?.key
+      }
+      return zip(accounts, identifiers).map { account, identifier in (account ?? identifier).flatMap { known[$0] } }
+    }
+  }
+
   /// Adds a page of the plan's team's accounts.
   func addAccounts(
     to plan: TransferPlan, after place: AccountID?, limit: Int

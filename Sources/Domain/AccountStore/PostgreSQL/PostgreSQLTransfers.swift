@@ -127,6 +127,18 @@ extension Connection {
     ) { row throws(PostgreSQLError) in try TransferRow(reading: row) }
   }
 
+  /// The users of a plan who have one of these accounts, or one of the identifiers.
+  func users(of plan: Int64, _ accounts: [[UInt8]], _ identifiers: [[UInt8]]) async throws -> [TransferRow] {
+    try await query(
+      """
+      SELECT number, state, reason, account, identifier, has_signed_in, person FROM siwa.transfer_user
+      WHERE plan + 0 = $1 AND account = ANY ($2)
+      UNION ALL SELECT number, state, reason, account, identifier, has_signed_in, person FROM siwa.transfer_user
+      WHERE plan + 0 = $1 AND identifier = ANY ($3)
+      """, plan, PostgreSQLArray(accounts), PostgreSQLArray(identifiers), limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in try TransferRow(reading: row) }
+  }
+
   /// The accounts that transfers keep something of and that stand under one of these hashes.
   func transferredAccounts(under hashes: Set<AccountHash>, _ keys: StoreKeys) async throws -> [AccountID] {
     var (found, last) = ([AccountID](), [UInt8]())

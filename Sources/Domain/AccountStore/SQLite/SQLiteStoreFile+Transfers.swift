@@ -38,6 +38,23 @@ extension SQLiteStoreFile {
     }
   }
 
+  fileprivate func knownKeys(
+    of users: [NewTransferUser], in plan: TransferPlan
+  ) throws(AccountStoreError) -> [String?] {
+    try snapshot { () throws(AccountStoreError) -> [String?] in
+      let plan = try row(of: plan).open(with: keys)
+      return try users.map { user throws(AccountStoreError) -> String? in
+        let account = try user.account(of: plan.plan).map { keys.id(of: $0) }
+        let identifier = user.transferSubject.map { keys.fingerprint(of: $0) }
+        let row = try AccountStoreError.translating { () throws(SQLiteError) in
+          try transfers.user(account, identifier, in: plan.row.number)
+        }
+        guard let row else { return nil }
+        return try plan.personIfWhole(row)?.key
+      }
+    }
+  }
+
   private func isErased(_ account: Account) throws(AccountStoreError) -> Bool {
     try AccountStoreError.translating { () throws(SQLiteError) in
       try accounts.facts(of: keys.hash(of: account)).isErased
@@ -209,6 +226,13 @@ extension SQLiteAccountStore {
     _ users: [NewTransferUser], to plan: TransferPlan
   ) async throws(AccountStoreError) -> Int {
     try await writer.run { file throws(AccountStoreError) in try file.add(users, to: plan) }
+  }
+
+  /// The keys of users in a plan.
+  package func knownKeys(
+    of users: [NewTransferUser], in plan: TransferPlan
+  ) async throws(AccountStoreError) -> [String?] {
+    try await writer.run { file throws(AccountStoreError) in try file.knownKeys(of: users, in: plan) }
   }
 
   /// Adds a page of the plan's team's accounts.

@@ -11,6 +11,7 @@ final class SQLiteTransfers {
   private let leaseRemoval: Statement
   private let lastUser: Statement
   private let known: Statement
+  private let knownUser: Statement
   private let insertion: Statement
   private let update: Statement
   private let reading: Statement
@@ -54,6 +55,13 @@ final class SQLiteTransfers {
       """
       SELECT EXISTS (SELECT 1 FROM transfer_user WHERE plan = ?1 AND account = ?2)
         OR EXISTS (SELECT 1 FROM transfer_user WHERE plan = ?1 AND identifier = ?3)
+      """)
+    knownUser = try database.prepare(
+      """
+      SELECT number, state, reason, account, identifier, has_signed_in, person
+      FROM transfer_user INDEXED BY transfer_user_account WHERE plan = ?1 AND account = ?2
+      UNION ALL SELECT number, state, reason, account, identifier, has_signed_in, person
+      FROM transfer_user INDEXED BY transfer_user_identifier WHERE plan = ?1 AND identifier = ?3
       """)
     insertion = try database.prepare(
       """
@@ -169,6 +177,11 @@ final class SQLiteTransfers {
   func knows(_ account: AccountID?, _ identifier: [UInt8]?, in plan: Int64) throws(SQLiteError) -> Bool {
     try known.first(plan, account?.bytes, identifier) { row throws(SQLiteError) in try row.value(0, as: Int64.self) }
       == 1
+  }
+
+  /// The user of that account or identifier.
+  func user(_ account: AccountID?, _ identifier: [UInt8]?, in plan: Int64) throws(SQLiteError) -> TransferRow? {
+    try knownUser.first(plan, account?.bytes, identifier) { row throws(SQLiteError) in try TransferRow(reading: row) }
   }
 
   /// Adds a user.

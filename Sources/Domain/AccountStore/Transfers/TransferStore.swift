@@ -24,6 +24,9 @@ package protocol TransferStore: AnyObject, Sendable {
   /// transfer identifier; and who was erased and has not signed in since is not added. Returns how many are new.
   func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int
 
+  /// The key of each of these users in the plan, in their order; nil of one who is not there, or whose row does not open.
+  func knownKeys(of users: [NewTransferUser], in plan: TransferPlan) async throws(AccountStoreError) -> [String?]
+
   /// Adds accounts of the plan's team from the store itself, `limit` at most, those behind `place` alone; nil is the
   /// beginning. Their key is the account's id. Returns how many are new, and where to go on; nil at the end. Throws while
   /// the hashing key is being replaced.

@@ -56,6 +56,13 @@ enum MigrateAccess {
     return plan
   }
 
+  /// Names the first lines whose key is the second one of somebody.
+  static func complain(of second: SecondKeys) {
+    for line in second.first { Terminal.complain("siwa: \(line)") }
+    let more = second.count - Int64(second.first.count)
+    if more > 0 { Terminal.complain("siwa: and \(more) more lines whose key is a second one") }
+  }
+
   /// The configuration with the keys of the teams; nil where it is faulty, which was said then.
   static func configuration(_ options: ConfigurationOptions) -> MigrationConfiguration? {
     do throws(ConfigurationError) {

@@ -86,6 +86,12 @@ struct MigratePrepare: Command {
       let new = TransferPlan(
         plan, side, team: team, otherTeam: otherTeam, client: client, createdAt: .now, acceptedAt: acceptedAt)
     else { throw MigrateAccess.Refusal("\(plan): not the name of a plan") }
+    let plans = try await store.transferPlans()
+    if let rival = plans.first(where: { $0.isRival(of: new) }), !plans.contains(where: { $0.name == plan }) {
+      throw MigrateAccess.Refusal(
+        "the plan \(rival.name) is of the same transfer: a second one could lead two keys to one account. Go on with "
+          + "\(rival.name), or remove it first")
+    }
     guard var known = try await store.add(new) else { return new }
     guard known.side == side, known.team == team, known.otherTeam == otherTeam, known.client == client else {
       throw MigrateAccess.Refusal("there is another plan of that name: \(known.words)")

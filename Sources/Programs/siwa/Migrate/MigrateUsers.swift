@@ -16,10 +16,11 @@ struct MigrateUsers: Command {
       key  what your own database knows the user by: the recipient gets it. No sub, no address
       sub  the person, as Apple names them to our team
     Who is there already stays as they are; so whoever signs up later is added by the same command again. A line that is no
-    user is named with the reason, and nothing of the lines is repeated; those before and behind it are added.
+    user is named with the reason, and nothing of the lines is repeated; those before and behind it are added. A line that
+    names somebody by another key than the plan has changes nothing: such lines are counted, and the first 20 named.
 
-    Exit codes: 0 all are there; 1 some lines are no users; 2 the command line, the configuration or the store has to change
-    first; 3 the store cannot be reached at the moment.
+    Exit codes: 0 all are there; 1 some lines are no users, or name somebody by a second key; 2 the command line, the
+    configuration or the store has to change first; 3 the store cannot be reached at the moment.
 
     """
   static let examples = [
@@ -31,6 +32,14 @@ struct MigrateUsers: Command {
 
   /// So many are added at once.
   private static let page = 512
+
+  /// What came of it.
+  private struct Added {
+    var new: Int64 = 0
+    /// Lines that are no users.
+    var refused: Int64 = 0
+    var secondKeys = SecondKeys()
+  }
 
   private let plan: String
   private let isFromInput: Bool
@@ -45,15 +54,20 @@ struct MigrateUsers: Command {
   func run() async -> ExitCode {
     await MigrateAccess.open(options, plan, .sending) { store, plan in
       let bar = ProgressBar("users")
-      let (new, refused) =
-        isFromInput ? try await addInput(to: plan, store, bar) : (try await addAccounts(to: plan, store, bar), 0)
+      var added = Added()
+      if isFromInput {
+        added = try await addInput(to: plan, store, bar)
+      } else {
+        added.new = try await addAccounts(to: plan, store, bar)
+      }
       bar.clear()
+      MigrateAccess.complain(of: added.secondKeys)
       let census = try await store.census(of: plan)
-      Terminal.say("New        \(new)")
-      if isFromInput { Terminal.say("No users   \(refused)") }
+      Terminal.say("New        \(added.new)")
+      if isFromInput { Terminal.say("No users   \(added.refused)\nTwo keys   \(added.secondKeys.count)") }
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
-      return refused == 0 ? .success : .failure
+      return added.refused == 0 && added.secondKeys.count == 0 ? .success : .failure
     }
   }
 
@@ -74,28 +88,29 @@ struct MigrateUsers: Command {
   @Loop
   private func addInput(
     to plan: TransferPlan, _ store: any TransferStore, _ bar: ProgressBar
-  ) async throws -> (new: Int64, refused: Int64) {
+  ) async throws -> Added {
     if isatty(STDIN_FILENO) == 1 { Terminal.complain("siwa: reads users from the standard input; see --help") }
     let input = StandardInput(longestLine: TransferLine.longest)
-    var (new, refused, number) = (Int64(0), Int64(0), Int64(0))
+    var (added, number) = (Added(), Int64(0))
     do {
       while let lines = try await input.next(Self.page) {
-        var users: [NewTransferUser] = []
+        var users: [(line: Int64, user: NewTransferUser)] = []
         for line in lines {
           number += 1
-          do throws(TransferLine.Fault) { users.append(try TransferLine.brought(line)) } catch {
-            refused += 1
+          do throws(TransferLine.Fault) { users.append((number, try TransferLine.brought(line))) } catch {
+            added.refused += 1
             bar.clear()
             Terminal.complain("siwa: line \(number): \(error)")
           }
         }
-        new += Int64(try await store.add(users, to: plan))
+        let new = try await store.add(users, to: plan, noting: &added.secondKeys)
+        added.new += Int64(new)
         bar.note(done: number, of: nil)
       }
     } catch let fault as LineReader.Fault {
       bar.clear()
       throw MigrateAccess.Refusal("line \(input.count + 1): \(fault.words(limit: TransferLine.longest))")
     }
-    return (new, refused)
+    return added
   }
 }

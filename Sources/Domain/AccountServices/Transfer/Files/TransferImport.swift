@@ -16,6 +16,8 @@ package struct TransferImport {
     package let manifest: TransferManifest
     /// How many of the users are new.
     package let new: Int64
+    /// The lines that name somebody whom the plan has under another key.
+    package let secondKeys: SecondKeys
   }
 
   private static let page = 512
@@ -39,6 +41,7 @@ package struct TransferImport {
 
   /// Takes all of it. `tell` is called with how many users the store has got, and of how many.
   package func run(at time: Timestamp, _ tell: @Loop (Int64, Int64) -> Void) async throws -> Outcome {
+    try await refuseRivals()
     let manifest = try manifest()
     let (file, identity) = try file(of: manifest)
     if try await store.hasImported(file.digest, into: plan) { throw wasImported(file) }
@@ -51,13 +54,26 @@ package struct TransferImport {
       throw TransferFileFault(source.path, "it holds \(count) users, and \(manifest.done) by its manifest")
     }
     var (taken, new): (Int64, Int64) = (0, 0)
+    var secondKeys = SecondKeys()
     try await source.readLines(decryptedWith: identity, by: age, page: Self.page) { first, lines in
-      new += Int64(try await store.add(try users(lines, first, source.path), to: plan))
+      let added = try await store.add(try users(lines, first, source.path), to: plan, noting: &secondKeys)
+      new += Int64(added)
       taken += Int64(lines.count)
       tell(taken, count)
     }
     guard try await store.noteImport(file.digest, into: plan, at: time) else { throw wasImported(file) }
-    return Outcome(manifest: manifest, new: new)
+    return Outcome(manifest: manifest, new: new, secondKeys: secondKeys)
+  }
+
+  /// Of two plans of one transfer only the one that was made first takes users.
+  private func refuseRivals() async throws {
+    let first = try await store.transferPlans().first { other in
+      other.isRival(of: plan) && (other.createdAt, other.name) < (plan.createdAt, plan.name)
+    }
+    guard let first else { return }
+    throw TransferFileFault(
+      directory,
+      "the plan \(first.name) is of the same transfer, and was made before \(plan.name): import into that one")
   }
 
   private func wasImported(_ file: TransferManifest.File) -> TransferFileFault {
@@ -102,11 +118,14 @@ package struct TransferImport {
     return (file, identity)
   }
 
-  private func users(_ lines: [[UInt8]], _ first: Int64, _ path: String) throws -> [NewTransferUser] {
-    var users: [NewTransferUser] = []
+  private func users(
+    _ lines: [[UInt8]], _ first: Int64, _ path: String
+  ) throws -> [(line: Int64, user: NewTransferUser)] {
+    var users: [(line: Int64, user: NewTransferUser)] = []
     for (index, line) in lines.enumerated() {
-      do throws(TransferLine.Fault) { users.append(try TransferLine.received(line)) } catch {
-        throw TransferFileFault("\(path): line \(first + Int64(index))", error.description)
+      let number = first + Int64(index)
+      do throws(TransferLine.Fault) { users.append((number, try TransferLine.received(line))) } catch {
+        throw TransferFileFault("\(path): line \(number)", error.description)
       }
     }
     return users
