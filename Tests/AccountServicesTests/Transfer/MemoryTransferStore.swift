@@ -111,6 +111,7 @@ final class MemoryTransferStore: TransferStore {
 
   private func take(_ result: TransferResult) -> TransferUser.State {
     guard var user = users[result.number] else { return .refused }
+    user.reason = nil
     switch result.answer {
     case .identifier(let identifier):
       (user.transferSubject, user.state) = (identifier, .done)

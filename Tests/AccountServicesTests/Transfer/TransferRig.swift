@@ -73,7 +73,8 @@ final class TransferRig {
 
   /// Another process that takes the work over.
   func run(
-    rate: Int = 100, concurrency: Int = 16, believesAll: Bool = false, patience: Int = 6
+    rate: Int = 100, concurrency: Int = 16, question: TransferRun.Question = .waiting,
+    beliefs: TransferRun.Beliefs = [], patience: Int = 6
   ) throws -> TransferRun {
     holders += 1
     plan = try #require(try store.transferPlans().first)
@@ -82,7 +83,8 @@ final class TransferRig {
     return TransferRun(
       plan, store, under: lease, renew: { self.store.holder == $0.holder },
       apple: TransferApple({ user throws(AppleTokenError) in try await self.ask(user) }, wayBack: wayBack),
-      rate: rate, concurrency: concurrency, believesAll: believesAll, patience: patience, clock: clock.clock)
+      rate: rate, concurrency: concurrency, question: question, beliefs: beliefs, patience: patience,
+      clock: clock.clock)
   }
 
   private func ask(_ user: TransferUser) async throws(AppleTokenError) -> TransferResult.Answer {
@@ -116,6 +118,7 @@ extension TransferRun.Ending {
     case .misconfigured: "misconfigured"
     case .allRefused: "allRefused"
     case .useless: "useless"
+    case .allConflicts: "allConflicts"
     case .store: "store"
     }
   }

@@ -140,7 +140,9 @@ import Testing
     let ending = await (try rig.run()).run()
     #expect(ending.name == "allRefused" && rig.users(.done).count == 300)
     #expect(rig.users(.refused) == [], "nothing is concluded")
-    #expect(await (try rig.run(believesAll: true)).run().name == "complete")
+    #expect(await (try rig.run(beliefs: .conflicts)).run().name == "allRefused", "that is another guard")
+    #expect(rig.users(.refused) == [])
+    #expect(await (try rig.run(beliefs: .refusals)).run().name == "complete")
     #expect(rig.users(.refused).count == 700)
   }
 
@@ -152,6 +154,51 @@ import Testing
     #expect(await (try rig.run()).run().name == "complete")
     #expect(rig.users(.refused).count == 99)
     #expect(rig.users(.waiting) == [])
+    #expect(rig.asked.count == 200 && rig.counts[1] == 2, "somebody of before was asked about once more")
+  }
+
+  /// The key is taken away, or the transfer is called off, when forty are done: of those nothing is said any more either.
+  @Test func refusalsAtTheEndAreNotTheUsersWhereAppleSaysNothingOfAnybody() async throws {
+    let rig = try TransferRig()
+    rig.fill(100)
+    var isOver = false
+    rig.answer = { user in
+      if user.number > 40 { isOver = true }
+      return isOver ? TransferRig.withdrawn : TransferRig.good(user)
+    }
+    #expect(await (try rig.run()).run().name == "allRefused")
+    #expect(rig.users(.done).count == 40 && rig.users(.waiting).count == 60, "nothing is concluded")
+    #expect(rig.asked.count == 100 + TransferRun.mostControls)
+    rig.answer = { TransferRig.good($0) }
+    #expect(await (try rig.run()).run().name == "complete")
+    #expect(rig.users(.done).count == 100)
+  }
+
+  @Test func whereNobodyWasEverAnsweredRefusalsAreNotWrittenDown() async throws {
+    let rig = try TransferRig()
+    rig.fill(30)
+    rig.answer = { _ in TransferRig.withdrawn }
+    #expect(await (try rig.run()).run().name == "allRefused")
+    #expect(rig.users(.waiting).count == 30)
+    #expect(await (try rig.run(beliefs: .refusals)).run().name == "complete")
+    #expect(rig.users(.refused).count == 30)
+  }
+
+  @Test func whoWasRefusedIsAskedAboutAgainAndNobodyElse() async throws {
+    let rig = try TransferRig()
+    rig.fill(300)
+    rig.answer = { $0.number % 2 == 0 ? TransferRig.withdrawn : TransferRig.good($0) }
+    #expect(await (try rig.run()).run().name == "complete")
+    let before = rig.asked.count
+    rig.answer = { $0.number == 108 ? TransferRig.good($0) : TransferRig.withdrawn }
+    // More than a hundred of them are in a row: they were before.
+    let again = try rig.run(question: .refusedAgain)
+    #expect(await again.run().name == "complete")
+    #expect(rig.asked.dropFirst(before).map(\.number) == Array(stride(from: 2, through: 300, by: 2)))
+    #expect(again.progress.done == 1 && again.progress.refused == 149)
+    #expect(rig.users(.done).count == 151 && rig.users(.refused).count == 149 && rig.store.users[108]?.reason == nil)
+    #expect(await (try rig.run()).run().name == "complete")
+    #expect(rig.asked.count == before + 150, "without the word nobody of them is asked about")
   }
 
   @Test func identifiersThatAreOfNoUseStopIt() async throws {
@@ -167,7 +214,7 @@ import Testing
       rig.answer = answer
       let run = try rig.run()
       #expect(await run.run().name == "useless")
-      #expect(rig.asked.count <= TransferRun.mostUseless + 17)
+      #expect(rig.asked.count <= TransferRun.mostUselessInARow + 17)
       #expect(rig.users(.waiting).count >= 999)
     }
   }
@@ -176,8 +223,33 @@ import Testing
     let rig = try TransferRig(.receiving)
     rig.fill(1000)
     rig.answer = { _ in .account(TransferRig.subject("000002.one.0002"), address: nil, isPrivate: false) }
-    #expect(await (try rig.run()).run().name == "useless")
+    for beliefs in [[], .refusals] as [TransferRun.Beliefs] {
+      #expect(await (try rig.run(beliefs: beliefs)).run().name == "allConflicts")
+    }
     #expect(rig.users(.waiting).count > 900 && rig.users(.done).count == 1)
+    #expect(await (try rig.run(beliefs: .conflicts)).run().name == "complete")
+    #expect(rig.users(.conflict).count == 999)
+  }
+
+  /// In a million there are more than five.
+  @Test func fewOfNoUseAndFewConflictsAmongManyStopNothing() async throws {
+    let sending = try TransferRig()
+    sending.fill(1000)
+    sending.answer = { user in
+      user.number % 50 == 0 ? .identifier(TransferRig.identifier(user.subject?.text ?? "")) : TransferRig.good(user)
+    }
+    #expect(await (try sending.run()).run().name == "complete")
+    #expect(sending.users(.refused).count == 20 && sending.store.users[50]?.reason == .uselessAnswer)
+    let receiving = try TransferRig(.receiving)
+    receiving.fill(1000)
+    receiving.answer = { user in
+      let isTaken = user.number % 50 == 0
+      return .account(
+        TransferRig.subject("000002.new\(isTaken ? user.number - 1 : user.number).0002"), address: nil, isPrivate: false
+      )
+    }
+    #expect(await (try receiving.run()).run().name == "complete")
+    #expect(receiving.users(.conflict).count == 20 && receiving.users(.done).count == 980)
   }
 
   // MARK: Killed

@@ -147,6 +147,41 @@ import Testing
     }
   }
 
+  /// The last one of the plan was refused: it is written down as Apple says something of the first one still.
+  @Test func whoWasRefusedIsAskedAboutAgainWhereThatIsSaid() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+      stage.apple.withdrawConsent(of: MigrationStage.person(5), to: MigrationStage.app)
+      let refused = try await stage.siwa(.sending, "migrate", "generate", "summer")
+      #expect(refused.end == .exit(1) && refused.output.contains("Done       4\nRefused    1\n"), "\(refused)")
+      _ = try stage.apple.signIn(MigrationStage.person(5), to: MigrationStage.app)
+      let before = stage.apple.migrationsAsked
+      #expect(try await stage.siwa(.sending, "migrate", "generate", "summer").end == .exit(1))
+      #expect(stage.apple.migrationsAsked == before)
+      let again = try await stage.siwa(.sending, "migrate", "generate", "summer", "--refused-again")
+      #expect(again.end == .exit(0) && again.output.contains("Done       5\nRefused    0\n"), "\(again)")
+      #expect(stage.apple.migrationsAsked == before + 1)
+    }
+  }
+
+  @Test func whereAppleRefusesEverybodyOnlyAnOperatorConcludesSomething() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+      for number in 1...5 {
+        stage.apple.withdrawConsent(of: MigrationStage.person(number), to: MigrationStage.app)
+      }
+      let doubted = try await stage.siwa(.sending, "migrate", "generate", "summer", "--believe-conflicts")
+      #expect(doubted.end == .exit(2) && doubted.errors.contains("--believe-refusals"), "\(doubted)")
+      #expect(doubted.output.contains("Waiting    5\n"), "\(doubted)")
+      let believed = try await stage.siwa(.sending, "migrate", "generate", "summer", "--believe-refusals")
+      #expect(believed.end == .exit(1) && believed.output.contains("Waiting    0\nDone       0\nRefused    5\n"))
+    }
+  }
+
   @Test func linesThatAreNoUsersAreNamedAndPassedOver() async throws {
     try await MigrationStage.run { stage in
       #expect(try await stage.prepare(.sending).end == .exit(0))

@@ -8,11 +8,11 @@ extension TransferRun {
     if case .refused(let reason) = result.answer {
       refuse(user, reason)
     } else if result.answer.isUseless(for: user) || !isNew(result.answer, of: user) {
-      useless += 1
+      uselessInARow += 1
       doubted.append(TransferResult(user.number, .refused(.uselessAnswer)))
-      if useless >= Self.mostUseless { stop(.useless) }
+      if uselessInARow >= Self.mostUselessInARow { stop(.useless) }
     } else {
-      refusedInARow = 0
+      (refusedInARow, uselessInARow) = (0, 0)
       release()
       answers.append(result)
     }
@@ -20,9 +20,16 @@ extension TransferRun {
 
   /// Refusals come in a row where it is not the users who are refused: then none is written down.
   private func refuse(_ user: TransferUser, _ reason: TransferRefusal) {
+    if question == .refusedAgain {
+      progress.refused += 1
+      return
+    }
+    let result = TransferResult(user.number, .refused(reason))
+    // Of one whose row does not open Apple was not asked.
+    if reason == .damaged { return answers.append(result) }
     refusedInARow += 1
-    doubted.append(TransferResult(user.number, .refused(reason)))
-    if believesAll {
+    doubted.append(result)
+    if beliefs.contains(.refusals) {
       release()
     } else if refusedInARow >= Self.mostRefusedInARow {
       stop(.allRefused)
@@ -38,6 +45,29 @@ extension TransferRun {
   func release() {
     answers += doubted
     doubted = []
+  }
+
+  /// Everybody was asked about, and behind the last of whom Apple said something there are some who were refused. That may be
+  /// everybody's from some moment on: so Apple is asked about somebody of whom it has said something before. Where it does
+  /// not do so again, nothing is concluded.
+  func settleDoubts() async {
+    if doubted.isEmpty || beliefs.contains(.refusals) { return release() }
+    await flush()
+    await waiting.change { self.isFlushing }
+    guard ending == nil else { return }
+    do throws(AccountStoreError) {
+      let known = try await persistently { () throws(AccountStoreError) in
+        try await self.store.transferUsers(of: self.plan, in: .done, after: 0, limit: Self.mostControls)
+      }
+      for user in known {
+        guard let answer = await answer(about: user) else { return }
+        if case .refused = answer { continue }
+        if !answer.isUseless(for: user) { return release() }
+      }
+      stop(.allRefused)
+    } catch {
+      stop(.store(error))
+    }
   }
 
   // MARK: The store
@@ -73,14 +103,16 @@ extension TransferRun {
   private func count(_ results: [TransferResult], _ states: [TransferUser.State]) {
     for state in states {
       switch state {
-      case .done: progress.done += 1
+      case .done:
+        progress.done += 1
+        conflictsInARow = 0
       case .refused: progress.refused += 1
       case .waiting: break
       case .conflict:
         // The store knows of everybody who came to that account.
         progress.conflicts += 1
-        useless += 1
-        if useless >= Self.mostUseless, !believesAll { stop(.useless) }
+        conflictsInARow += 1
+        if conflictsInARow >= Self.mostConflictsInARow, !beliefs.contains(.conflicts) { stop(.allConflicts) }
       }
     }
     tell(progress)

@@ -25,13 +25,13 @@ extension TransferRun {
           trial = found
         }
         judge(TransferResult(user.number, answer), of: user)
-        if useless > 0 { return stop(.useless) }
+        if uselessInARow > 0 { return stop(.useless) }
         if case .refused = answer { continue }
         return try await pass(trial)
       }
       guard ending == nil, !users.isEmpty else { return }
       // Nobody can be tried. What is concluded from it is up to an operator.
-      if believesAll { return await flush() }
+      if beliefs.contains(.refusals) { return await flush() }
       stop(.allRefused)
     } catch {
       stop(.store(error))
@@ -49,7 +49,7 @@ extension TransferRun {
   }
 
   /// What Apple says of one user; nil where the run has to end.
-  private func answer(about user: TransferUser) async -> TransferResult.Answer? {
+  func answer(about user: TransferUser) async -> TransferResult.Answer? {
     await insistently { () throws(AppleTokenError) in try await self.apple.ask(user) }
   }
 

@@ -20,15 +20,22 @@ extension TransferRun.Ending {
     case .misconfigured(let error): return Self.words(error, app: app, team: team, key: key)
     case .allRefused:
       return """
-        Apple refuses every user (invalid_request), and nothing was concluded from that. Is \(other) the other team, and is \
-        the transfer of \(app) under way or accepted? Are these users of \(app) at \
-        \(plan.side == .sending ? team : other)? If they really have all withdrawn consent: --believe-all
+        Apple refuses one user after the other (invalid_request) and says nothing of anybody else, and nothing was concluded \
+        from that: they wait as before. Is \(other) the other team, and is the transfer of \(app) under way or accepted? Are \
+        these users of \(app) at \(plan.side == .sending ? team : other)? If they really have all withdrawn consent, or never \
+        were users of \(app): --believe-refusals
         """
     case .useless:
       return """
         what Apple answers is of no use: what it was asked with, the same for different users, or nothing that the other team \
         gets an account for. That is what comes of a wrong recipient. Is \(other) the team that \
         \(plan.side == .sending ? "gets" : "has had") \(app)? Nothing that was in doubt was written down
+        """
+    case .allConflicts:
+      return """
+        users came to accounts that others of the plan have, or that had come as somebody else, one after the other. Were \
+        identifiers handed over by two keys, or mixed up on the way? `siwa migrate status \(plan.name) --refused` lists them. \
+        If each of them is a conflict of its own: --believe-conflicts
         """
     case .store(let error): return "\(error)"
     }

@@ -8,8 +8,9 @@ package import EventLoop
 ///
 /// A user without a result in the store is asked about, in the order of their numbers: whatever is killed when, the next run
 /// goes on with the first of them. What was under way then is asked again, `2 * concurrency` users at most, and Apple says the
-/// same of them. A refusal is one user's and stops nothing; what stays in doubt is asked again a little later; what only an
-/// operator can put right stops all at once, and the users stay as they were.
+/// same of them. A refusal is one user's and stops nothing, once Apple has said something of somebody else; what stays in
+/// doubt is asked again a little later; what only an operator can put right stops all at once, and the users stay as they
+/// were.
 @Loop
 package final class TransferRun {
   /// How far it is.
@@ -59,8 +60,30 @@ package final class TransferRun {
     case allRefused
     /// What Apple answers is of no use.
     case useless
+    /// Many in a row came to the accounts of others.
+    case allConflicts
     /// The store fails.
     case store(AccountStoreError)
+  }
+
+  /// Whom a run asks about.
+  package enum Question: Sendable, Hashable {
+    /// Those of whom Apple has not said anything yet.
+    case waiting
+    /// Those whom Apple has refused before. Who is refused again stays as they are.
+    case refusedAgain
+  }
+
+  /// What an operator believes though a run would rather stop.
+  package struct Beliefs: OptionSet, Sendable {
+    /// The beliefs, a bit each.
+    package let rawValue: Int
+    /// Beliefs by their bits.
+    package init(rawValue: Int) { self.rawValue = rawValue }
+    /// All whom Apple refuses have withdrawn consent, however many they are in a row, and though it says nothing of anybody.
+    package static let refusals = Beliefs(rawValue: 1)
+    /// However many in a row come to the accounts of others, each is a conflict of its own.
+    package static let conflicts = Beliefs(rawValue: 2)
   }
 
   /// Renews the lease; false where it is somebody else's.
@@ -77,14 +100,17 @@ package final class TransferRun {
   static let doubtsInARow = 3
   /// Where Apple refuses so many users in a row, it is hardly they who have withdrawn consent.
   static let mostRefusedInARow = 100
-  /// So many useless answers and it is over.
-  static let mostUseless = 5
+  /// So many of those of whom Apple has said something before are asked about, where it is to be known whether it still does.
+  static let mostControls = 5
+  /// So many useless answers in a row and it is over; and so many conflicts.
+  static let (mostUselessInARow, mostConflictsInARow) = (5, 5)
   /// So many of the last identifiers are remembered.
   static let remembered = 1024
 
   let store: any TransferStore
   let apple: TransferApple
-  let believesAll: Bool
+  let beliefs: Beliefs
+  let question: Question
   let clock: AskingClock
   let waiting: Waiting
   private let renew: Renewal
@@ -116,23 +142,24 @@ package final class TransferRun {
   var isFlushing = false
   /// Refusals of which nobody knows yet whether they are the users'.
   var doubted: [TransferResult] = []
-  var refusedInARow = 0
-  var doubtfulInARow = 0
-  var useless = 0
+  var (refusedInARow, uselessInARow, conflictsInARow, doubtfulInARow) = (0, 0, 0, 0)
   var identifiers = RecentIdentifiers(TransferRun.remembered)
   var lastError: AppleTokenError?
 
   /// A run of the plan, by whoever holds `lease`: `rate` requests a second, so many at once.
   ///
-  /// - `believesAll`: also that Apple refuses everybody, and rightly.
+  /// - `question`: whom it asks about.
+  /// - `beliefs`: what does not end it.
   /// - `patience`: after so many failures of Apple's in a row it ends.
   package init(
     _ plan: TransferPlan, _ store: any TransferStore, under lease: Lease, renew: @escaping Renewal,
-    apple: TransferApple, rate: Int, concurrency: Int, believesAll: Bool = false, patience: Int, clock: AskingClock
+    apple: TransferApple, rate: Int, concurrency: Int, question: Question = .waiting, beliefs: Beliefs = [],
+    patience: Int, clock: AskingClock
   ) {
     precondition(concurrency > 0, "somebody is asked")
     (self.plan, self.store, self.lease, self.renew, self.apple) = (plan, store, lease, renew, apple)
-    (self.concurrency, self.believesAll, self.patience, self.clock) = (concurrency, believesAll, patience, clock)
+    (self.concurrency, self.question, self.beliefs) = (concurrency, question, beliefs)
+    (self.patience, self.clock) = (patience, clock)
     pace = ApplePace(Double(rate), at: clock.now())
     renewal = clock.now() + Lease.pulse
     waiting = Waiting(clock)
@@ -155,6 +182,11 @@ package final class TransferRun {
   /// Ends it, for the first reason that there is.
   func stop(_ reason: Ending) {
     if ending == nil { ending = reason }
+    switch reason {
+    // Who is in doubt waits as before, also where something good comes of a question that is under way.
+    case .useless, .allRefused: doubted = []
+    default: break
+    }
     waiting.end()
   }
 
@@ -185,9 +217,7 @@ package final class TransferRun {
       } else if let due = retries.map(\.due).min() {
         await waiting.nap(until: min(due, renewal))
       } else {
-        // All were asked, and nothing contradicts what was refused last.
-        release()
-        return
+        return await settleDoubts()
       }
     }
   }
@@ -229,7 +259,8 @@ package final class TransferRun {
     }
     do throws(AccountStoreError) {
       let page = try await persistently { () throws(AccountStoreError) in
-        try await self.store.transferUsers(of: self.plan, in: .waiting, after: self.lastRead, limit: Self.page)
+        try await self.store.transferUsers(
+          of: self.plan, in: self.question == .waiting ? .waiting : .refused, after: self.lastRead, limit: Self.page)
       }
       for user in page { users.append(user) }
       if let last = page.last { lastRead = last.number } else { isAllRead = true }

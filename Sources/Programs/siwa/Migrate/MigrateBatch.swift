@@ -14,7 +14,8 @@ struct MigrateBatch {
   private let name: String
   private let rate: Int
   private let concurrency: Int
-  private let believesAll: Bool
+  private let question: TransferRun.Question
+  private let beliefs: TransferRun.Beliefs
   private let options: ConfigurationOptions
 
   init(reading arguments: inout CommandArguments) {
@@ -25,8 +26,18 @@ struct MigrateBatch {
     concurrency = arguments.read(
       "--concurrency", "NUMBER", .integer(1...256, unit: "requests"), default: Self.concurrency,
       "How many requests at once.")
-    believesAll = arguments.flag(
-      "--believe-all", "Believes Apple, too, where it refuses everybody, a hundred users in a row.")
+    let asksAgain = arguments.flag(
+      "--refused-again", "Asks about those alone whom Apple has refused before: they may have consented since.")
+    question = asksAgain ? .refusedAgain : .waiting
+    let believesRefusals = arguments.flag(
+      "--believe-refusals",
+      "Believes that all whom Apple refuses have withdrawn consent, also a hundred in a row, or everybody.")
+    let believesConflicts = arguments.flag(
+      "--believe-conflicts", "Believes that all who come to the accounts of others are conflicts, also five in a row.")
+    var beliefs: TransferRun.Beliefs = []
+    if believesRefusals { beliefs.insert(.refusals) }
+    if believesConflicts { beliefs.insert(.conflicts) }
+    self.beliefs = beliefs
     options = ConfigurationOptions(reading: &arguments)
   }
 
@@ -38,8 +49,10 @@ struct MigrateBatch {
 
     Before all others one user is tried. Then each user is asked about once; what stays in doubt is asked again in the same
     run, five times at most, and is left for the next one. A refusal (withdrawn consent) is written down and stops nothing.
-    What only you can put right stops it at once, and says whether key, app or team is wrong; a hundred refusals in a row
-    stop it, too, and nothing is concluded from them.
+    What only you can put right stops it at once, and is named. So do five useless answers in a row, five conflicts in a row
+    (--believe-conflicts goes on), and a hundred refusals in a row, from which nothing is concluded (--believe-refusals does).
+    Refusals with which the plan ends are written down once Apple has said something again of somebody of whom it had before.
+    A refusal stands in the plan until --refused-again asks about it; who is refused again stays as they are.
 
     Interrupted or killed, the same command goes on with the first user who has no result; what was under way, at most twice
     --concurrency, is asked again, and Apple says the same. Started a second time, it takes the work over from the first.
@@ -67,14 +80,16 @@ struct MigrateBatch {
     _ what: String
   ) async throws -> ExitCode {
     let before = try await store.census(of: plan)
-    warn(plan, before.waiting)
+    let asked = question == .waiting ? before.waiting : before.allRefused
+    warn(plan, asked)
     let lease = try await store.takeOver(plan.lease, by: try Lease.newHolder(), at: .now)
     let run = TransferRun(
       plan, store, under: lease,
       renew: { lease throws(AccountStoreError) in try await store.renew(lease) }, apple: apple,
-      rate: rate, concurrency: concurrency, believesAll: believesAll, patience: Self.patience, clock: .system)
+      rate: rate, concurrency: concurrency, question: question, beliefs: beliefs, patience: Self.patience,
+      clock: .system)
     let bar = ProgressBar(what)
-    run.tell = { bar.note(done: Int64($0.answered), of: max(before.waiting, Int64($0.answered))) }
+    run.tell = { bar.note(done: Int64($0.answered), of: max(asked, Int64($0.answered))) }
     let ending = try await Interruption.stopping {
       run.end()
     } _: {
@@ -117,7 +132,7 @@ struct MigrateBatch {
     switch ending {
     case .complete: census.exit
     case .ended, .leaseLost: .failure
-    case .planGone, .notAccepted, .windowOver, .misconfigured, .allRefused, .useless: .misuse
+    case .planGone, .notAccepted, .windowOver, .misconfigured, .allRefused, .useless, .allConflicts: .misuse
     case .appleFails: .unreachable
     case .store(let error): error.code == .unavailable ? .unreachable : .misuse
     }
@@ -136,6 +151,8 @@ struct MigrateGenerate: Command {
   static let examples = [
     CommandExample("siwa migrate generate summer", "20 requests a second, 16 at once."),
     CommandExample("siwa migrate generate summer --requests 200 --concurrency 32", "Faster, once that went well."),
+    CommandExample(
+      "siwa migrate generate summer --refused-again", "Whether those who were refused have consented since."),
   ]
 
   private let batch: MigrateBatch
