@@ -21,6 +21,13 @@ final class MemoryTransferStore: TransferStore {
   /// Takes somebody out, as an erasure does.
   func erase(_ number: Int64) { users[number] = nil }
 
+  /// Has the row of somebody no longer open: how they stand is all that is known.
+  func damage(_ number: Int64) {
+    guard let state = users[number]?.state else { return }
+    users[number] = TransferUser(number: number, key: "", state: state)
+    users[number]?.reason = .damaged
+  }
+
   func add(_ plan: TransferPlan) throws(AccountStoreError) -> TransferPlan? {
     if let known = plans[plan.name] { return known }
     plans[plan.name] = plan

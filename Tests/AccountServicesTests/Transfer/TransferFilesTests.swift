@@ -3,6 +3,7 @@ import AccountStore
 import Cryptography
 import EventLoop
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 import TransparencyLog
@@ -38,7 +39,12 @@ import TransparencyLog
       _ = try received.add(receiving)
     }
 
+    @discardableResult
     func export(encryptedTo recipient: String? = nil) async throws -> TransferManifest {
+      try await exportAll(encryptedTo: recipient).manifest
+    }
+
+    func exportAll(encryptedTo recipient: String? = nil) async throws -> TransferExport.Outcome {
       let export = TransferExport(
         of: sending.plan, in: sending.store, to: directory, encryptedTo: recipient, by: age)
       return try await export.run(signedBy: signer, at: TransferFilesTests.time) { _, _ in }
@@ -147,11 +153,50 @@ import TransparencyLog
     #expect(try handover.names == ["users.csv", "users.jsonl"])
     #expect(await handover.refusal().contains("manifest.txt"))
     // What a kill leaves behind, somebody else's included.
-    try handover.write(Array("half a line".utf8), to: "users.jsonl.new")
+    for name in ["users.jsonl.new", "users.csv.age.new"] { try handover.write(Array("half a line".utf8), to: name) }
     handover.sending.store.before = { _ in }
-    _ = try await handover.export()
+    let outcome = try await handover.exportAll()
+    #expect(outcome.leftovers == ["users.jsonl.new", "users.csv.age.new"].map { "\(handover.directory)/\($0)" })
     #expect(try handover.names == ["manifest.txt", "users.csv", "users.jsonl"])
     #expect(try await handover.importAll().new == 1350)
+  }
+
+  @Test func whoIsDoneAndDamagedIsCountedAndNotHandedOver() async throws {
+    let handover = try await Handover(100)
+    for number in [3, 50] as [Int64] { handover.sending.store.damage(number) }
+    let outcome = try await handover.exportAll()
+    #expect(outcome.damaged == 2 && outcome.manifest.done == 88)
+    #expect(outcome.manifest.refused == [.consentWithdrawn: 10, .damaged: 2])
+    #expect(try await handover.importAll().new == 88)
+    #expect(!handover.received.users.values.contains { $0.key.isEmpty })
+  }
+
+  /// Nobody waits for the other end of a pipe, and nothing is read without end.
+  @Test func whatIsNoRegularFileIsRefusedInWords() async throws {
+    let handover = try await Handover(20)
+    try await handover.export()
+    let files = FileManager.default
+    for name in ["users.jsonl", "manifest.txt"] {
+      let (path, bytes) = ("\(handover.directory)/\(name)", try handover.bytes(name))
+      for kind in ["pipe", "device", "folder"] {
+        try files.removeItem(atPath: path)
+        switch kind {
+        case "pipe": try #require(unsafe mkfifo(path, 0o600) == 0)
+        case "device": try files.createSymbolicLink(atPath: path, withDestinationPath: "/dev/zero")
+        default: try files.createDirectory(atPath: path, withIntermediateDirectories: false)
+        }
+        let refusal = await handover.refusal()
+        #expect(refusal == "\(path): it is no regular file, but a pipe, a device or a folder", "\(kind)")
+      }
+      try files.removeItem(atPath: path)
+      try handover.write(bytes, to: name)
+    }
+    let tooLarge = TransferManifest.File(name: "users.jsonl", size: 17 << 30, digest: SHA256.digest(of: []))
+    let fault = #expect(throws: TransferFileFault.self) {
+      _ = try TransferSource(tooLarge, in: handover.directory)
+    }
+    #expect(fault?.reason.contains("larger than 16 GiB") == true)
+    #expect(try await handover.importAll().new == 18)
   }
 
   @Test func anImportThatIsBrokenOffIsCompletedByTheSameAgain() async throws {

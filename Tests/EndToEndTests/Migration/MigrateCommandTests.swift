@@ -4,6 +4,7 @@ import AppleSimulator
 import EventLoop
 import Foundation
 import Glibc
+import SQLite
 import TestSupport
 import Testing
 
@@ -231,6 +232,36 @@ import Testing
     }
   }
 
+  @Test func whatIsDamagedInTheStoreIsCountedAndEndsWithOne() async throws {
+    try await MigrationStage.run { stage in
+      stage.accept()
+      let accepted = Timestamp.now.description
+      #expect(try await stage.prepare(.sending, "--accepted", accepted).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+      #expect(try await stage.siwa(.sending, "migrate", "generate", "summer").end == .exit(0))
+      try stage.damage(2, .sending)
+      let (vkey, directory) = (try await stage.createKey(), stage.files.path + "/handover")
+      let export = try await stage.siwa(
+        .sending, "migrate", "export", "summer", directory, "--key", stage.files.path + "/migrate-key")
+      #expect(export.end == .exit(1) && export.output.hasPrefix("Exported   4\n"), "\(export)")
+      #expect(export.errors.contains("1 users are damaged in the store"), "\(export)")
+
+      #expect(try await stage.prepare(.receiving, "--accepted", accepted).end == .exit(0))
+      let taken = try await stage.siwa(.receiving, "migrate", "import", "spring", directory, "--signer", vkey)
+      #expect(taken.end == .exit(0) && taken.output.contains("Refused    1 at the sending team: damaged"), "\(taken)")
+      #expect(try await stage.siwa(.receiving, "migrate", "exchange", "spring").end == .exit(0))
+      try stage.damage(1, .receiving)
+      let leftover = stage.files.write("results.jsonl.new", "of a run that was killed")
+      let results = try await stage.siwa(
+        .receiving, "migrate", "results", "spring", stage.files.path + "/results.jsonl")
+      #expect(results.end == .exit(1) && results.output.hasPrefix("Written    3 users"), "\(results)")
+      #expect(results.errors.contains("1 users are damaged in the store"), "\(results)")
+      #expect(results.errors.contains("\(leftover) was left by a run that was broken off"), "\(results)")
+      #expect(!FileManager.default.fileExists(atPath: leftover))
+    }
+  }
+
   // MARK: Killed
 
   @Test(arguments: [false, true])
@@ -305,6 +336,13 @@ import Testing
 }
 
 extension MigrationStage {
+  /// Has the row of a user no longer open.
+  fileprivate func damage(_ number: Int64, _ side: TransferPlan.Side) throws {
+    let database = try Database(
+      files.path + "/\(side.rawValue).sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    try database.prepare("UPDATE transfer_user SET person = zeroblob(40) WHERE number = ?").run(number)
+  }
+
   /// A key pair of age's: the file of its identity, and the recipient.
   fileprivate func ageKey() async throws -> (identity: String, recipient: String) {
     let made = try await RunningProgram.finish(path: "/usr/bin/age-keygen", [])

@@ -63,6 +63,18 @@ enum MigrateAccess {
     if more > 0 { Terminal.complain("siwa: and \(more) more lines whose key is a second one") }
   }
 
+  /// Says what a run that was broken off had left.
+  static func complain(ofLeftover path: String) {
+    Terminal.complain("siwa: \(path) was left by a run that was broken off, and is removed")
+  }
+
+  /// Says how many users are done by the store and cannot be written, as their rows do not open.
+  static func complain(ofDamaged count: Int64) {
+    if count > 0 {
+      Terminal.complain("siwa: \(count) users are damaged in the store, and not written: siwa store integrity")
+    }
+  }
+
   /// The configuration with the keys of the teams; nil where it is faulty, which was said then.
   static func configuration(_ options: ConfigurationOptions) -> MigrationConfiguration? {
     do throws(ConfigurationError) {

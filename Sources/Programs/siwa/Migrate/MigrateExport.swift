@@ -22,10 +22,11 @@ struct MigrateExport: Command {
 
     siwa migrate create-key makes the key that signs; give its public key (the vkey) to the recipient by another way than the
     files. The manifest is written last: where there is none, the export is not whole, and the same command again makes it.
-    Users who get their identifier later go into another export.
+    Users who get their identifier later go into another export. A user whose row in the store is damaged goes into none: they
+    are counted, and siwa store integrity names them. What a run that was killed has left in DIRECTORY is removed, and said.
 
-    Exit codes: 0 written; 1 not written, or some users wait still or were refused; 2 the command line, the configuration or
-    the store has to change first; 3 the store cannot be reached at the moment.
+    Exit codes: 0 written; 1 not written, or some users wait still, were refused or are damaged; 2 the command line, the
+    configuration or the store has to change first; 3 the store cannot be reached at the moment.
 
     """
   static let examples = [
@@ -67,8 +68,11 @@ struct MigrateExport: Command {
       let export = TransferExport(
         of: plan, in: store, to: directory, encryptedTo: recipient,
         by: Age(ConfigurationSources.processEnvironment))
-      let manifest = try await export.run(signedBy: signer, at: .now) { bar.note(done: $0, of: $1) }
+      let outcome = try await export.run(signedBy: signer, at: .now) { bar.note(done: $0, of: $1) }
+      let manifest = outcome.manifest
       bar.clear()
+      outcome.leftovers.forEach(MigrateAccess.complain(ofLeftover:))
+      MigrateAccess.complain(ofDamaged: outcome.damaged)
       Terminal.say("Exported   \(manifest.done)")
       for file in manifest.files { Terminal.say("File       \(directory)/\(file.name)  \(file.size) bytes") }
       Terminal.say("Manifest   \(directory)/\(TransferManifest.name)")
@@ -76,7 +80,7 @@ struct MigrateExport: Command {
       let census = try await store.census(of: plan)
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
-      return census.exit
+      return outcome.damaged == 0 ? census.exit : .failure
     }
   }
 }

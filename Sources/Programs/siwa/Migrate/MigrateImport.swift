@@ -68,7 +68,7 @@ struct MigrateImport: Command {
       Terminal.say("Two keys   \(outcome.secondKeys.count)")
       Terminal.say("To come    \(manifest.waiting) had no identifier yet")
       for (reason, count) in manifest.refused.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-        Terminal.say("Refused    \(count) by Apple before: \(reason.rawValue)")
+        Terminal.say("Refused    \(count) at the sending team: \(reason.rawValue)")
       }
       Terminal.say(try await store.census(of: plan).lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")

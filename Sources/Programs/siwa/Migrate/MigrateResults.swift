@@ -13,10 +13,12 @@ struct MigrateResults: Command {
       {"key":"…","sub":"…","email":"…","is_private_email":true}
     key is what the sending team knows the user by, sub what Apple names them to our team. email is null where Apple gives
     none: it does for users of its private relay alone. This is the one output of siwa migrate with personal data: only this
-    user can read the file; bring it into your database, then destroy it.
+    user can read the file; bring it into your database, then destroy it. Killed, the command leaves FILE.new behind, with
+    personal data, too; the same again removes it, and says so. A user whose row in the store is damaged stands in no line:
+    they are counted, and siwa store integrity names them.
 
-    Exit codes: 0 written; 1 not written, or users wait still, were refused or are in conflict; 2 the command line, the
-    configuration or the store has to change first; 3 the store cannot be reached at the moment.
+    Exit codes: 0 written; 1 not written, or users wait still, were refused, are in conflict or damaged; 2 the command line,
+    the configuration or the store has to change first; 3 the store cannot be reached at the moment.
 
     """
   static let examples = [CommandExample("siwa migrate results spring results.jsonl", "After siwa migrate exchange.")]
@@ -37,13 +39,18 @@ struct MigrateResults: Command {
     await MigrateAccess.open(options, plan, .receiving) { store, plan in
       let draft = try TransferDraft(file, by: Age(ConfigurationSources.processEnvironment))
       let census = try await store.census(of: plan)
+      if let leftover = draft.leftover { MigrateAccess.complain(ofLeftover: leftover) }
       let bar = ProgressBar("users")
-      var (count, last) = (Int64(0), Int64(0))
+      var (count, damaged, last) = (Int64(0), Int64(0), Int64(0))
       while true {
         let users = try await store.transferUsers(of: plan, in: .done, after: last, limit: Self.page)
         guard let end = users.last else { break }
         last = end.number
-        for line in users.lazy.compactMap(TransferLine.result) {
+        for user in users {
+          guard let line = TransferLine.result(user) else {
+            damaged += 1
+            continue
+          }
           try draft.write(line)
           count += 1
         }
@@ -52,10 +59,11 @@ struct MigrateResults: Command {
       _ = try draft.finish()
       try draft.publish()
       bar.clear()
+      MigrateAccess.complain(ofDamaged: damaged)
       Terminal.say("Written    \(count) users to \(file): personal data; destroy it once it is in your database")
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
-      return census.exit
+      return damaged == 0 ? census.exit : .failure
     }
   }
 }

@@ -110,7 +110,7 @@ final class RehearsedTransfer {
     let signer = try NoteSigner.generate(name: "rehearsal.example/transfer").signer
     let export = TransferExport(
       of: sending.plan, in: sending.store, to: folder.file("handover"), encryptedTo: nil, by: age)
-    let manifest = try await export.run(signedBy: signer, at: .now) { _, _ in }
+    let manifest = try await export.run(signedBy: signer, at: .now) { _, _ in }.manifest
     Terminal.say("Export     \(manifest.done) users, signed by \(signer.key.name)")
     let users = TransferImport(
       into: receiving.plan, in: receiving.store, from: folder.file("handover"), signedBy: signer.key,

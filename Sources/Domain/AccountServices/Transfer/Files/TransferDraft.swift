@@ -5,13 +5,15 @@ import Glibc
 /// A file that is written piece by piece under a temporary name, and stands under its own once it is whole and would survive a
 /// power failure. Only this user may read it; where it is encrypted, nothing of it was ever on the disk in the clear.
 ///
-/// Its calls block. One that is never published is gone; what a kill leaves behind the next one takes away.
+/// Its calls block. One that is never published is gone; what a kill leaves behind the next one removes, and says so.
 package final class TransferDraft {
   /// How much is gathered before it is written.
   private static let chunk = 1 << 16
 
   /// Where it is going to be.
   package let path: String
+  /// What a run that was broken off had left under the temporary name, and is gone now; nil where there was nothing.
+  package let leftover: String?
   private let draft: String
   private let descriptor: CInt
   private var encryption: Age.Conversation?
@@ -20,17 +22,27 @@ package final class TransferDraft {
 
   /// A new draft, encrypted by age to `recipient` where there is one.
   package init(_ path: String, encryptedTo recipient: String? = nil, by age: Age) throws(TransferFileFault) {
-    let draft = "\(path).new"
-    if unsafe unlink(draft) != 0, errno != ENOENT { throw TransferFileFault(draft, .current) }
+    let leftover = try TransferDraft.removeLeftover(of: path)
+    let draft = TransferDraft.draft(of: path)
     let descriptor = unsafe open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw TransferFileFault(draft, .current) }
-    (self.path, self.draft, self.descriptor) = (path, draft, descriptor)
+    (self.path, self.leftover, self.draft, self.descriptor) = (path, leftover, draft, descriptor)
     guard let recipient else { return }
     do throws(SystemError) {
       encryption = try age.encrypt(to: recipient, into: descriptor)
     } catch {
       throw TransferFileFault("age", "it cannot be started: \(error) (Debian's package is age)")
     }
+  }
+
+  private static func draft(of path: String) -> String { "\(path).new" }
+
+  /// Removes what a run that was broken off has left of this file. Returns its path; nil where there was nothing.
+  static func removeLeftover(of path: String) throws(TransferFileFault) -> String? {
+    let draft = Self.draft(of: path)
+    if unsafe unlink(draft) == 0 { return draft }
+    guard errno == ENOENT else { throw TransferFileFault(draft, .current) }
+    return nil
   }
 
   deinit {
@@ -53,7 +65,7 @@ package final class TransferDraft {
     }
     encryption = nil
     guard fsync(descriptor) == 0 else { throw TransferFileFault(draft, .current) }
-    return try FileDigest.of(descriptor, draft)
+    return try RegularFile.digest(of: descriptor, draft, upTo: .max)
   }
 
   /// Gives it its name, durably.
@@ -101,24 +113,5 @@ package enum Directory {
   static func parent(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
-  }
-}
-
-/// The digest of all of a file, however large it is.
-enum FileDigest {
-  static func of(_ descriptor: CInt, _ path: String) throws(TransferFileFault) -> (size: Int64, digest: SHA256Digest) {
-    var hasher = SHA256Hasher()
-    var size: Int64 = 0
-    var chunk = [UInt8](repeating: 0, count: 1 << 18)
-    while true {
-      let count = unsafe chunk.withUnsafeMutableBytes {
-        unsafe pread(descriptor, $0.baseAddress, $0.count, off_t(size))
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw TransferFileFault(path, .current) }
-      if count == 0 { return (size, hasher.finish()) }
-      unsafe hasher.update(chunk.span.extracting(first: count).bytes)
-      size += Int64(count)
-    }
   }
 }

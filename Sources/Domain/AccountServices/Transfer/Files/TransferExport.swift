@@ -7,8 +7,20 @@ package import TransparencyLog
 /// there. Whatever is killed when, a manifest stands beside whole files or there is none.
 @Loop
 package struct TransferExport {
+  /// What came of it.
+  package struct Outcome: Sendable, Hashable {
+    /// What the files are said to hold.
+    package let manifest: TransferManifest
+    /// How many users are done by the store and do not open there: they are in no file.
+    package let damaged: Int64
+    /// What a run that was broken off had left in the directory, and is gone now.
+    package let leftovers: [String]
+  }
+
   /// So many users are read at once.
   private static let page = 512
+  /// The files of users, encrypted and not.
+  private static let names = ["users.jsonl", "users.csv", "users.jsonl.age", "users.csv.age"]
 
   private let plan: TransferPlan
   private let store: any TransferStore
@@ -27,22 +39,28 @@ package struct TransferExport {
   /// Writes all of it. `tell` is called with how many users are written, and of how many.
   package func run(
     signedBy signer: some NoteSigning, at time: Timestamp, _ tell: @Loop (Int64, Int64) -> Void
-  ) async throws -> TransferManifest {
+  ) async throws -> Outcome {
     try Directory.make(directory)
     // Without it, what lies there is no export: this one, too, until it is whole.
     try Directory.remove(TransferManifest.name, from: directory)
+    var leftovers: [String] = []
+    for name in Self.names + [TransferManifest.name] {
+      if let leftover = try TransferDraft.removeLeftover(of: "\(directory)/\(name)") { leftovers.append(leftover) }
+    }
     let suffix = recipient == nil ? "" : ".age"
     let (json, csv) = (try draft("users.jsonl\(suffix)"), try draft("users.csv\(suffix)"))
     let total = try await store.census(of: plan).done
     try csv.write(TransferLine.header)
-    var count: Int64 = 0
-    var last: Int64 = 0
+    var (count, damaged, last): (Int64, Int64, Int64) = (0, 0, 0)
     while true {
       let users = try await store.transferUsers(of: plan, in: .done, after: last, limit: Self.page)
       guard let end = users.last else { break }
       last = end.number
       for user in users {
-        guard let identifier = user.transferSubject else { continue }
+        guard let identifier = user.transferSubject else {
+          damaged += 1
+          continue
+        }
         try json.write(TransferLine.json(user.key, identifier))
         try csv.write(TransferLine.csv(user.key, identifier))
         count += 1
@@ -55,15 +73,16 @@ package struct TransferExport {
       let name = draft.path.dropFirst(directory.count + 1)
       files.append(TransferManifest.File(name: String(name), size: size, digest: digest))
     }
-    let manifest = TransferManifest(
-      of: plan, try await store.census(of: plan), done: count, files: files, at: time)
+    var census = try await store.census(of: plan)
+    if damaged > 0 { census.refused[.damaged, default: 0] += damaged }
+    let manifest = TransferManifest(of: plan, census, done: count, files: files, at: time)
     let note = try await SignedNote.sign(manifest.text, with: signer)
     for draft in [json, csv] { try draft.publish() }
     let draft = try draft(TransferManifest.name, isPlain: true)
     try draft.write(note.bytes)
     _ = try draft.finish()
     try draft.publish()
-    return manifest
+    return Outcome(manifest: manifest, damaged: damaged, leftovers: leftovers)
   }
 
   private func draft(_ name: String, isPlain: Bool = false) throws -> TransferDraft {

@@ -1,6 +1,5 @@
 package import AccountEvents
 package import AccountStore
-import Configuration
 import Cryptography
 package import EventLoop
 package import TransparencyLog
@@ -83,10 +82,7 @@ package struct TransferImport {
   /// The manifest, which is the sending team's, and of this transfer.
   private func manifest() throws -> TransferManifest {
     let path = "\(directory)/\(TransferManifest.name)"
-    let bytes: [UInt8]
-    do throws(SystemError) { bytes = try ReadableFile(path).bytes(upTo: TransferManifest.longest) } catch {
-      throw TransferFileFault(path, error)
-    }
+    let bytes = try RegularFile.bytes(of: path, upTo: TransferManifest.longest)
     let note: SignedNote
     do throws(LogError) {
       note = try SignedNote(bytes)

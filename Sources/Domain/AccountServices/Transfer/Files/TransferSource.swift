@@ -5,6 +5,9 @@ import Glibc
 ///
 /// Its calls block. It is open from its check on: nobody can put another one in its place.
 package final class TransferSource {
+  /// The largest file that is read, in bytes.
+  private static let largest: Int64 = 16 << 30
+
   /// What its lines are told by.
   package let path: String
   private let descriptor: CInt
@@ -12,9 +15,11 @@ package final class TransferSource {
   /// Opens the file in `directory` that a manifest tells of. Throws where it is another one.
   package init(_ file: TransferManifest.File, in directory: String) throws(TransferFileFault) {
     path = "\(directory)/\(file.name)"
-    descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw TransferFileFault(path, .current) }
-    let (size, digest) = try FileDigest.of(descriptor, path)
+    guard file.size <= TransferSource.largest else {
+      throw TransferFileFault(path, "by its manifest it is larger than 16 GiB: have it handed over in parts")
+    }
+    descriptor = try RegularFile.open(path, upTo: TransferSource.largest)
+    let (size, digest) = try RegularFile.digest(of: descriptor, path, upTo: TransferSource.largest)
     guard size == file.size, digest == file.digest else {
       throw TransferFileFault(
         path, "it is not the file that the manifest tells of: its size or its digest is another one")
