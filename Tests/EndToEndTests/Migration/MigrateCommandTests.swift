@@ -232,6 +232,20 @@ import Testing
     }
   }
 
+  /// Which app somebody uses is known of tokens alone.
+  @Test func whereTheTeamHasOtherAppsItIsSaidThatAllAccountsWereAdded() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      let alone = try await stage.siwa(.sending, "migrate", "users", "summer")
+      #expect(alone.end == .exit(0) && alone.errors.isEmpty, "\(alone)")
+      _ = try await stage.siwa(
+        .sending, "migrate", "prepare", "autumn", "--sending", "--team", MigrationStage.sender, "--other-team",
+        MigrationStage.recipient, "--client", "com.example.other")
+      let several = try await stage.siwa(.sending, "migrate", "users", "autumn")
+      #expect(several.end == .exit(0) && several.errors.contains("has other apps, too (com.example.app)"), "\(several)")
+    }
+  }
+
   @Test func whatIsDamagedInTheStoreIsCountedAndEndsWithOne() async throws {
     try await MigrationStage.run { stage in
       stage.accept()

@@ -77,9 +77,16 @@ enum MigrateAccess {
 
   /// The configuration with the keys of the teams; nil where it is faulty, which was said then.
   static func configuration(_ options: ConfigurationOptions) -> MigrationConfiguration? {
+    load(MigrationConfiguration.self, options)
+  }
+
+  /// The apps of the teams; nil where the configuration is faulty, which was said then.
+  static func teams(_ options: ConfigurationOptions) -> TeamsSettings? { load(TeamsSettings.self, options) }
+
+  private static func load<Value: Configurable>(_ type: Value.Type, _ options: ConfigurationOptions) -> Value? {
     do throws(ConfigurationError) {
       let sources = options.sources(environment: ConfigurationSources.processEnvironment)
-      return try ConfigurationSchema.siwa.load(MigrationConfiguration.self, from: sources).value
+      return try ConfigurationSchema.siwa.load(type, from: sources).value
     } catch {
       Terminal.complain("\(error)")
       return nil

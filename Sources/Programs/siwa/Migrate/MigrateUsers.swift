@@ -10,8 +10,11 @@ struct MigrateUsers: Command {
   static let name = "migrate users"
   static let summary = "Adds the users who are to be handed over: all accounts of the team, or those that you bring."
   static let details = """
-    Without --from-input, all accounts of the team in the account store, each under its account id. With it, JSON Lines from
-    the standard input:
+    Without --from-input, all accounts of the team in the account store, each under its account id: those who never used the
+    app that is transferred, too, where the team has others. The store does not know who they are: it keeps an app with each
+    token, and who signs in without a code, or whose tokens have ended, has none. Apple refuses them (consent-withdrawn), and
+    nothing else comes of it. Where you know who uses which app, bring those who use this one. With --from-input, JSON Lines
+    from the standard input:
       {"key":"4711","sub":"000768.6166f031167141e6.1521"}
       key  what your own database knows the user by: the recipient gets it. No sub, no address
       sub  the person, as Apple names them to our team
@@ -52,7 +55,8 @@ struct MigrateUsers: Command {
   }
 
   func run() async -> ExitCode {
-    await MigrateAccess.open(options, plan, .sending) { store, plan in
+    guard let teams = MigrateAccess.teams(options) else { return .misuse }
+    return await MigrateAccess.open(options, plan, .sending) { store, plan in
       let bar = ProgressBar("users")
       var added = Added()
       if isFromInput {
@@ -64,11 +68,25 @@ struct MigrateUsers: Command {
       MigrateAccess.complain(of: added.secondKeys)
       let census = try await store.census(of: plan)
       Terminal.say("New        \(added.new)")
-      if isFromInput { Terminal.say("No users   \(added.refused)\nTwo keys   \(added.secondKeys.count)") }
+      if isFromInput {
+        Terminal.say("No users   \(added.refused)\nTwo keys   \(added.secondKeys.count)")
+      } else {
+        Self.tellOfOtherApps(than: plan, teams)
+      }
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
       return added.refused == 0 && added.secondKeys.count == 0 ? .success : .failure
     }
+  }
+
+  /// Says that not everybody who was added uses the app, where the team has others.
+  private static func tellOfOtherApps(than plan: TransferPlan, _ teams: TeamsSettings) {
+    let others = teams.teams.filter { $0.value == plan.team && $0.key != plan.client }.keys.map(\.text).sorted()
+    if others.isEmpty { return }
+    let more = others.count > 3 ? " and \(others.count - 3) more" : ""
+    Terminal.complain(
+      "siwa: \(plan.team) has other apps, too (\(others.prefix(3).joined(separator: ", "))\(more)), and the store does not know "
+        + "who of its accounts uses \(plan.client): all were added, and Apple refuses those who do not. See --help")
   }
 
   @Loop
