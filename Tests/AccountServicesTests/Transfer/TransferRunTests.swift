@@ -62,6 +62,27 @@ import Testing
     #expect(after.count <= 5 * 55, "half as fast: \(after.count)")
   }
 
+  /// One user in a hundred is asked about too early, and has to wait for half a minute: nobody else does.
+  @Test func oneThrottledQuestionAmongManyHoldsNobodyElseUp() async throws {
+    let rig = try TransferRig()
+    rig.fill(3000)
+    var throttled: Set<Int64> = []
+    rig.answer = { user throws(AppleTokenError) in
+      if user.number % 100 == 50, throttled.insert(user.number).inserted { throw Self.throttled }
+      return TransferRig.good(user)
+    }
+    let run = try rig.run()
+    #expect(await run.run().name == "complete")
+    #expect(run.progress.done == 3000 && run.progress.share == 1 && throttled.count == 30)
+    #expect(
+      rig.clock.passed < .seconds(65),
+      "thirty seconds of questions, and half a minute for the last: \(rig.clock.passed)")
+    for number in throttled {
+      let times = rig.asked.filter { $0.number == number }.map(\.at)
+      #expect(times.count == 2 && times[1] - times[0] >= .seconds(30), "as long as Apple asks")
+    }
+  }
+
   // MARK: One user's answer
 
   @Test func oneUsersRefusalIsRecordedAndStopsNothing() async throws {

@@ -112,6 +112,18 @@ import Testing
       let status = try await stage.siwa(.sending, "migrate", "status", "summer")
       #expect(status.end == .exit(1) && status.output.contains("Waiting    5\n"), "nobody is lost: \(status)")
 
+      // Of the three Apple says the same; what it says of another app tells them apart.
+      _ = try await stage.siwa(
+        .sending, "migrate", "prepare", "wrong", "--sending", "--team", MigrationStage.sender, "--other-team",
+        MigrationStage.recipient, "--client", "com.example.wrong")
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "wrong", "--from-input", input: MigrationStage.lines(1...5))
+      let app = try await stage.siwa(.sending, "migrate", "generate", "wrong")
+      #expect(app.end == .exit(2) && app.errors.contains("wrong key, team or app"), "\(app)")
+      #expect(app.errors.contains("so it is the app, com.example.wrong, that is wrong"), "\(app)")
+      let key = try await stage.siwa(.sending, "migrate", "generate", "wrong", "--set", cases[0].change)
+      #expect(key.end == .exit(2) && key.errors.contains("for com.example.app either"), "\(key)")
+
       let side = try await stage.siwa(.sending, "migrate", "exchange", "summer")
       #expect(side.end == .exit(2) && side.errors.contains("one of the sending team"), "\(side)")
       let none = try await stage.siwa(.sending, "migrate", "generate", "winter")

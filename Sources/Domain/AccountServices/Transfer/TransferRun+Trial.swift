@@ -70,6 +70,7 @@ extension TransferRun {
 
   private func insistently<Value>(_ body: @Loop () async throws(AppleTokenError) -> Value) async -> Value? {
     for attempt in 1... {
+      var rest = Self.firstRest
       do throws(AppleTokenError) {
         let value = try await body()
         succeeded()
@@ -80,8 +81,9 @@ extension TransferRun {
           stop(.appleFails(error))
           return nil
         }
+        rest = max(rest, error.retryAfter ?? .zero)
       }
-      await waiting.nap(until: max(pace.next(at: clock.now()), clock.now() + Self.firstRest))
+      await waiting.nap(until: max(pace.next(at: clock.now()), clock.now() + rest))
       if ending != nil { return nil }
     }
     return nil

@@ -49,9 +49,10 @@ extension TransferRun.Ending {
     case .unsigned: return "the key: \(key) of team \(team) does not sign: \(error.detail)"
     case .invalidClient:
       return
-        "wrong key: Apple does not take \(key) as one of team \(team) for \(app). Compare teams.\(team).key-id with "
-        + "the key at Apple, the .p8 file with its download, and the team with the one that has the app, or had it in the 60 "
-        + "days: \(error.detail)"
+        "wrong key, team or app, of which Apple says the same (invalid_client): it does not take \(key) as one of team \(team) "
+        + "for \(app). Key: compare teams.\(team).key-id with the key at Apple, and the .p8 file with its download. Team: is "
+        + "\(team) the one that the key is of, and that has the app, or had it in the 60 days? App: is \(app) its bundle ID or "
+        + "Services ID? \(error.detail)"
     case .unauthorizedClient:
       return
         "wrong app: Apple does not let \(app), with \(key) of team \(team), ask for its users. Is \(app) the app's "

@@ -98,6 +98,9 @@ package final class TransferRun {
   static let firstRest = Duration.seconds(1)
   /// So many answers in a row that leave something in doubt are Apple's failure, and not one user's.
   static let doubtsInARow = 3
+  /// So many 429 are Apple's wish that all be asked more slowly. Each question that is answered takes a tenth of one away: one
+  /// in a hundred is hardly ever so many, and where all are throttled the fourth is.
+  static let (mostThrottles, throttleRelief) = (4.0, 0.1)
   /// Where Apple refuses so many users in a row, it is hardly they who have withdrawn consent.
   static let mostRefusedInARow = 100
   /// So many of those of whom Apple has said something before are asked about, where it is to be known whether it still does.
@@ -143,6 +146,8 @@ package final class TransferRun {
   /// Refusals of which nobody knows yet whether they are the users'.
   var doubted: [TransferResult] = []
   var (refusedInARow, uselessInARow, conflictsInARow, doubtfulInARow) = (0, 0, 0, 0)
+  /// How many 429 there were lately.
+  private var throttles = 0.0
   var identifiers = RecentIdentifiers(TransferRun.remembered)
   var lastError: AppleTokenError?
 
@@ -314,6 +319,7 @@ package final class TransferRun {
   /// Apple has answered.
   func succeeded() {
     doubtfulInARow = 0
+    throttles = max(0, throttles - Self.throttleRelief)
     pace.succeeded(at: clock.now())
     progress.share = pace.share
   }
@@ -325,7 +331,8 @@ package final class TransferRun {
     } else {
       var rest = Self.firstRest
       for _ in 1..<attempt { rest += rest }
-      retries.append((user, isOnesOwn(error) ? attempt + 1 : attempt, clock.now() + rest))
+      let due = clock.now() + max(rest, error.retryAfter ?? .zero)
+      retries.append((user, isOnesOwn(error) ? attempt + 1 : attempt, due))
     }
   }
 
@@ -341,12 +348,21 @@ package final class TransferRun {
     }
     if error.code == .cancelled, ending != nil { return false }
     doubtfulInARow += 1
-    // One that nothing came of among many that were answered says nothing of Apple.
-    if isOnesOwn(error), doubtfulInARow < Self.doubtsInARow, error.retryAfter == nil { return true }
+    if isSingle(error) { return true }
     pace.failed(at: clock.now(), retryAfter: error.retryAfter)
     progress.share = pace.share
     if pace.failures >= patience { stop(.appleFails(error)) }
     return true
+  }
+
+  /// Whether a failure says nothing of Apple: one of which nothing came, or which came too early, among many that were
+  /// answered. Who was throttled waits for as long as Apple asks, and nobody else does.
+  private func isSingle(_ error: AppleTokenError) -> Bool {
+    guard error.code == .throttled else {
+      return isOnesOwn(error) && doubtfulInARow < Self.doubtsInARow && error.retryAfter == nil
+    }
+    throttles = min(throttles + 1, Self.mostThrottles)
+    return throttles < Self.mostThrottles
   }
 }
 

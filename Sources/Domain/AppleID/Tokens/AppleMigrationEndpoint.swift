@@ -44,6 +44,9 @@ package final class AppleMigrationEndpoint {
     return try TransferredUser(reading: body)
   }
 
+  /// Has Apple give the team's access token in the name of an app, and asks about nobody.
+  package func authorize(as client: ClientID) async throws(AppleTokenError) { _ = try await tokens.token(of: client) }
+
   private func ask(_ form: [(String, String)], _ client: ClientID) async throws(AppleTokenError) -> [UInt8]? {
     func ask(_ token: AccessToken) async throws(AppleTokenError) -> [UInt8]? {
       do throws(AppleTokenError) {

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import AccountStore
+import AppleID
 import Configuration
 import EventLoop
 
@@ -44,8 +45,9 @@ struct MigrateBatch {
   /// What both commands say of themselves.
   static let details = """
     Apple names no limit, so agree on a rate with yourself and begin low: --requests a second, at most --concurrency at once.
-    While Apple throttles or fails it is asked more slowly, and faster again afterwards. The team's token of an hour and the
-    client secret are renewed on the way.
+    While Apple throttles or fails it is asked more slowly, and faster again afterwards; where it throttles one question among
+    many, that one waits as long as Apple asks, and nobody else. The team's token of an hour and the client secret are renewed
+    on the way.
 
     Before all others one user is tried. Then each user is asked about once; what stays in doubt is asked again in the same
     run, five times at most, and is left for the next one. A refusal (withdrawn consent) is written down and stops nothing.
@@ -59,8 +61,8 @@ struct MigrateBatch {
 
     The progress stands on standard error, how it stands with the plan on standard output.
 
-    Exit codes: 0 every user has a result; 1 some are left, refused or in conflict; 2 the command line, the configuration, the
-    plan or something at Apple has to change first; 3 the store or Apple cannot be reached at the moment.
+    Exit codes: 0 every user has a result; 1 some are left, refused or in conflict; 2 the command line, the configuration,
+    the plan or something at Apple has to change first; 3 the store or Apple cannot be reached at the moment.
 
     """
 
@@ -104,6 +106,10 @@ struct MigrateBatch {
     warn(plan, after.waiting)
     let words = ending.words(of: run.plan, keys: configuration.keys(of: plan.team), at: .now)
     if let words { Terminal.complain("siwa: \(words)") }
+    if case .misconfigured(let error) = ending, error.code == .invalidClient {
+      let more = await configuration.wordsOfAnotherApp(than: plan, userAgent: "siwa", now: { .now })
+      if let more { Terminal.complain("siwa: \(more)") }
+    }
     return exit(ending, after)
   }
 
