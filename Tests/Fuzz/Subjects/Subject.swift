@@ -25,6 +25,8 @@ enum Subject: String, CaseIterable, Sendable {
   case requests
   /// What applications ask of siwa-accounts, and lines of an import.
   case accounts
+  /// What a team that hands its users over says of the files, and the lines of these.
+  case transfers
   /// The configuration file.
   case settings
   /// What a transparency log consists of: notes, keys, checkpoints, proofs, bundles, a witness's requests and answers.
@@ -44,6 +46,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .records: try Self.checkRecords(bytes)
     case .requests: try Self.checkRequests(bytes)
     case .accounts: try Self.checkAccounts(bytes)
+    case .transfers: try Self.checkTransfers(bytes)
     case .settings: try Self.checkSettings(bytes)
     case .transparency: try Self.checkTransparency(bytes)
     }
