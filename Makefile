@@ -29,15 +29,16 @@ test: ## run every test; the summary comes last
 test-long: export EFFORT ?= 20
 test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
 
-# NOTIFICATIONS, RATE (a second), EVENTS, EVENT_RATE, SEED and FAULTS can be chosen: see docs/reliability.md.
+# NOTIFICATIONS, RATE (a second), EVENTS, EVENT_RATE, TRANSFERRED_USERS, SEED and FAULTS can be chosen: see docs/reliability.md.
 reliability: export NOTIFICATIONS ?= 1000000
 reliability: export PROGRAMS = $(CURDIR)/.build/release
 reliability: export SWIFT_BACKTRACE := enable=no
-reliability: ## run the long trials alone: brokers, network, clock, disks, databases and programs break under load; 45 minutes
+reliability: ## run the long trials alone: brokers, network, clock, disks, databases and programs break under load; more than an hour
 	@.ci/packages build test
 	for program in $(programs); do $(release) --product $$program || exit; done
 	swift test --disable-xctest $(swift_options) --filter 'EndToEndTests\.LongReliabilityTests'
 	swift test --disable-xctest $(swift_options) --filter ConsumerLongReliabilityTests
+	swift test --disable-xctest $(swift_options) --filter MigrationLongReliabilityTests
 
 # With lld: gold, which Swift takes by itself, breaks on the sanitizers' libraries.
 fuzz: export SECONDS_EACH ?= 600

@@ -62,7 +62,9 @@ extension SimulatedApple {
   /// `POST /auth/usermigrationinfo`.
   func migrationResponse(_ request: HTTPRequest) async -> HTTPResponse {
     migrationsAsked += 1
-    return await response(to: request, as: migrationAnswer, after: migrationDelay) { form, caller in
+    let isThrottled = migrationThrottle.map { migrationsAsked % $0 == 0 } ?? false
+    return await response(to: request, as: isThrottled ? .throttled : migrationAnswer, after: migrationDelay) {
+      form, caller in
       // So Apple's engineers say of a token that is over.
       guard let token = request.bearerToken, transfers.accepts(token, of: caller, at: clock()) else {
         return .failure("invalid_grant")

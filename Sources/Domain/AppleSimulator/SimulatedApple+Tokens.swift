@@ -131,7 +131,7 @@ extension SimulatedApple {
 
   private func refusal(_ answer: TokensAnswer) async throws -> HTTPResponse {
     switch answer {
-    case .throttled: return HTTPResponse(status: 429, headers: [("Retry-After", "30")])
+    case .throttled: return HTTPResponse(status: 429, headers: [("Retry-After", "\(retryAfter.components.seconds)")])
     case .refused: return Self.response(.failure("invalid_request"), as: .tokens)
     case .html: return .page(status: 200)
     case .redirect: return HTTPResponse(status: 307, headers: [("Location", "/auth/token")])

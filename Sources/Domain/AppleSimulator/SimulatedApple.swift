@@ -42,6 +42,10 @@ package final class SimulatedApple {
   package var migrationAnswer = TokensAnswer.tokens
   /// How long the migration endpoint takes to answer.
   package var migrationDelay = Duration.zero
+  /// One in so many questions at the migration endpoint is throttled, whatever else it answers; nil: none.
+  package var migrationThrottle: Int?
+  /// How long whoever is throttled is asked to wait.
+  package var retryAfter = Duration.seconds(30)
   /// How often the migration endpoint was asked.
   package internal(set) var migrationsAsked = 0
 

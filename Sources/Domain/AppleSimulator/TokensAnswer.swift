@@ -7,7 +7,7 @@ package enum TokensAnswer: String, Sendable, CaseIterable {
   // Nothing is done.
   /// 503 with a page in HTML, as Apple's edge answers when something behind it fails.
   case unavailable
-  /// 429, with a Retry-After of 30 seconds.
+  /// 429, with a Retry-After: 30 seconds, unless the simulator was told otherwise.
   case throttled
   /// 400 `invalid_request`, for a reason that Apple keeps to itself.
   case refused

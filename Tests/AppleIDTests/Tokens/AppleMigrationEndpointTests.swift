@@ -90,6 +90,21 @@ import Testing
     }
   }
 
+  @Test func oneInSoManyQuestionsIsThrottled() async throws {
+    try await Self.run { rig, _ in
+      let endpoint = try rig.migration(rig.key)
+      try await endpoint.authorize(as: Forge.app)
+      #expect(rig.apple.tokensAsked == 1 && rig.apple.migrationsAsked == 0, "nobody was asked about")
+      (rig.apple.migrationThrottle, rig.apple.retryAfter) = (3, .seconds(7))
+      for number in 1...6 {
+        let error = try await failure { _ = try await generate(for: TokensRig.ada, endpoint) }
+        let isThrottled = error?.code == .throttled && error?.retryAfter == .seconds(7)
+        #expect(isThrottled == (number % 3 == 0) && (error == nil) == (number % 3 != 0), "\(number)")
+      }
+      #expect(rig.apple.tokensAsked == 1)
+    }
+  }
+
   // MARK: The tokens' ends
 
   @Test func theTokenIsRenewedBeforeItsHourIsOver() async throws {

@@ -108,12 +108,14 @@ final class MigrationStage {
 
   /// Has it done, and killed as soon as Apple was asked so many times more; again until it has ended by itself. Returns
   /// how often it was killed.
-  func run(_ side: TransferPlan.Side, _ words: [String], killedAfter questions: [Int]) async throws -> (Int, End) {
+  func run(
+    _ side: TransferPlan.Side, _ words: [String], killedAfter questions: [Int], within time: Duration = .seconds(120)
+  ) async throws -> (Int, End) {
     var kills = 0
     while true {
       let limit = kills < questions.count ? apple.migrationsAsked + questions[kills] : Int.max
       let end = try await run(side, words) { program in
-        try await until { self.apple.migrationsAsked >= limit || program.hasEnded }
+        try await until(within: time) { self.apple.migrationsAsked >= limit || program.hasEnded }
         program.signal(SIGKILL)
       }
       if end.end != .signal(SIGKILL) { return (kills, end) }
