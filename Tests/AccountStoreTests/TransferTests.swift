@@ -222,6 +222,33 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func whatIsDecidedOfAConflictIsKeptWithTheUser(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store, administration throws in
+      func decision(_ choice: TransferDecision.Choice) -> TransferDecision {
+        TransferDecision(choice, by: "support", because: "they have shown it", at: Sample.time(7))
+      }
+      try await store.begin(receiving, with: Transfer.received(1...3))
+      #expect(
+        try await store.record([Transfer.found(1), Transfer.found(2, as: 1)], of: receiving) == [.done, .conflict])
+      for number in [1, 3, 4] as [Int64] {
+        #expect(try await store.note(decision(.keepNew), of: number, in: receiving) == nil, "no conflict")
+      }
+      let before = try await store.users(of: receiving)
+      for choice in TransferDecision.Choice.allCases {
+        let decided = try #require(try await store.note(decision(choice), of: 2, in: receiving))
+        #expect(decided.state == .conflict && decided.reason == .sameAccount && decided.decision == decision(choice))
+        var expected = before
+        expected[1].decision = decision(choice)
+        #expect(try await store.users(of: receiving) == expected, "nothing else has changed")
+      }
+      // Apple says the same again.
+      #expect(try await store.record([Transfer.found(2, as: 1)], of: receiving) == [.conflict])
+      #expect(try await store.users(of: receiving)[1].decision == decision(.separate))
+      #expect(try await administration.verify { _ in }.findings == [])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func whoeverHasLostTheLeaseWritesNothing(_ implementation: Implementation) async throws {
     let prepared = try await implementation.prepare()
     let (one, other) = (try await prepared.open(), try await prepared.open())

@@ -73,6 +73,14 @@ extension WatchedStore {
     }
   }
 
+  package func note(
+    _ decision: TransferDecision, of number: Int64, in plan: TransferPlan
+  ) async throws(AccountStoreError) -> TransferUser? {
+    try await watch(.recordTransfers) { () throws(AccountStoreError) in
+      try await store.note(decision, of: number, in: plan)
+    }
+  }
+
   package func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus {
     try await watch(.transferCensus) { () throws(AccountStoreError) in try await store.census(of: plan) }
   }

@@ -26,8 +26,8 @@ struct Siwa {
         AuditReceiptCommand.self, AuditCheck.self, AuditBundleCommand.self, AuditCreateKey.self, AuditRotateKey.self,
         AccountsImport.self, AccountsValidate.self, AccountsCreateToken.self,
         MigratePrepare.self, MigrateAccept.self, MigrateUsers.self, MigrateGenerate.self, MigrateCreateKey.self,
-        MigrateExport.self, MigrateImport.self, MigrateExchange.self, MigrateResults.self, MigrateStatus.self,
-        MigrateRemove.self, MigrateRehearse.self,
+        MigrateExport.self, MigrateImport.self, MigrateExchange.self, MigrateResults.self, MigrateDecide.self,
+        MigrateStatus.self, MigrateRemove.self, MigrateRehearse.self,
         ConfigurationCheck.self, ConfigurationList.self,
       ])
     let isStoppedInOrder =

@@ -132,6 +132,14 @@ final class MemoryTransferStore: TransferStore {
     return user.state
   }
 
+  func note(
+    _ decision: TransferDecision, of number: Int64, in plan: TransferPlan
+  ) throws(AccountStoreError) -> TransferUser? {
+    guard users[number]?.state == .conflict else { return nil }
+    users[number]?.decision = decision
+    return users[number]
+  }
+
   private var takenSubjects: [AppleSubject: Int64] = [:]
 
   func census(of plan: TransferPlan) throws(AccountStoreError) -> TransferCensus {

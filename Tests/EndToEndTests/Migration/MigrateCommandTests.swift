@@ -244,6 +244,42 @@ import Testing
     }
   }
 
+  @Test func whatIsDecidedOfAConflictStandsInStatusAndResults() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.receiving).end == .exit(0))
+      let account = try await stage.comeToOneAccount(3)
+      let listed = try await stage.siwa(.receiving, "migrate", "decide", "spring")
+      #expect(listed.end == .exit(1), "\(listed)")
+      #expect(listed.output.hasPrefix("2  same-account  customer-2  account of customer-1\n"), "\(listed)")
+
+      let why = ["--by", "support", "--reason", "they have shown it"]
+      func decide(_ words: String...) async throws -> MigrationStage.End {
+        try await stage.run(.receiving, ["migrate", "decide", "spring"] + words) { program in
+          _ = try await program.untilEnd()
+        }
+      }
+      #expect(try await decide("2", "--keep-new").end == .exit(2), "nobody says who and why")
+      #expect(try await decide("1", "--keep-new", why[0], why[1], why[2], why[3]).end == .exit(1), "it is no conflict")
+      let first = try await decide("2", "--keep-new", why[0], why[1], why[2], why[3])
+      #expect(first.end == .exit(0) && first.output.contains("2  customer-2  keep-new by support, "), "\(first)")
+      let twice = try await decide("3", "--keep-new", why[0], why[1], why[2], why[3])
+      #expect(twice.end == .exit(2) && twice.errors.contains("the one of user 2 already"), "\(twice)")
+      #expect(try await decide("3", "--separate", why[0], why[1], why[2], why[3]).end == .exit(0))
+      #expect(try await decide().end == .exit(0))
+
+      let status = try await stage.siwa(.receiving, "migrate", "status", "spring", "--refused")
+      #expect(status.end == .exit(0) && status.output.contains("Decided    2\n"), "\(status)")
+      #expect(status.output.contains("  same-account  customer-3  separate by support, "), "\(status)")
+      let results = try await stage.siwa(
+        .receiving, "migrate", "results", "spring", stage.files.path + "/results.jsonl")
+      #expect(results.end == .exit(0), "\(results)")
+      let lines = try stage.file("results.jsonl").split(separator: "\n").map { try String($0).object }
+      #expect(lines.map { $0["key"] as? String } == ["customer-1", "customer-2", "customer-3"])
+      #expect(lines.map { $0["sub"] as? String } == [nil, account, nil])
+      #expect(lines.map { $0["decision"] as? String } == ["keep-new", "keep-new", "separate"])
+    }
+  }
+
   /// Which app somebody uses is known of tokens alone.
   @Test func whereTheTeamHasOtherAppsItIsSaidThatAllAccountsWereAdded() async throws {
     try await MigrationStage.run { stage in
@@ -362,6 +398,26 @@ import Testing
 }
 
 extension MigrationStage {
+  /// Has so many users of the receiving plan come to one account, whose subject is returned.
+  fileprivate func comeToOneAccount(_ count: Int) async throws -> String {
+    let subject = try #require(AppleSubject("000002.one.0002"))
+    try await store(.receiving) { store, plan in
+      let users = try (1...count).map { number in
+        NewTransferUser(
+          key: "customer-\(number)", transferSubject: try #require(TransferSubject("001876.r\(number)")))
+      }
+      #expect(try await store.add(users, to: plan) == count)
+      let lease = Lease(name: plan.lease, holder: "test", until: 0)
+      #expect(try await store.take(lease, after: nil))
+      let results = (1...count).map { number in
+        TransferResult(Int64(number), .account(subject, address: nil, isPrivate: false))
+      }
+      #expect(try await store.record(results, of: plan, under: lease, at: .now)?.count == count)
+      try await store.giveUp(lease)
+    }
+    return subject.text
+  }
+
   /// Has the row of a user no longer open.
   fileprivate func damage(_ number: Int64, _ side: TransferPlan.Side) throws {
     let database = try Database(

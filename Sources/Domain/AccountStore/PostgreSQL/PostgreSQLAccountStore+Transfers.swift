@@ -211,6 +211,28 @@ extension PostgreSQLAccountStore {
     }
   }
 
+  /// Notes what was decided about a conflict.
+  func note(
+    _ decision: TransferDecision, of number: Int64, in plan: TransferPlan
+  ) async throws(AccountStoreError) -> TransferUser? {
+    try await keyed.write(to: []) { connection, keys in
+      var locking = Batch.locked
+      PostgreSQLTransfers.lock(plan, in: &locking)
+      let known = try await connection.lockedPlan(plan, locking, keys)
+      let row = try await connection.first(
+        """
+        SELECT number, state, reason, account, identifier, has_signed_in, person FROM siwa.transfer_user
+        WHERE plan = $1 AND number = $2
+        """, known.row.number, number
+      ) { row throws(PostgreSQLError) in try TransferRow(reading: row) }
+      guard let row, let decided = try known.row(row, with: decision) else { return nil }
+      var writing = Batch()
+      PostgreSQLTransfers.write([decided], of: known.row.number, in: &writing)
+      _ = try await connection.run(writing)
+      return try known.users([decided]).first
+    }
+  }
+
   /// The accounts that Apple named of which there is something in the store, or in whose place there was one before; and
   /// those.
   private func accountsConcerned(

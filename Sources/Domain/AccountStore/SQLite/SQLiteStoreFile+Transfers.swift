@@ -131,6 +131,22 @@ extension SQLiteStoreFile {
     }
   }
 
+  fileprivate func note(
+    _ decision: TransferDecision, of number: Int64, in plan: TransferPlan
+  ) throws(AccountStoreError) -> TransferUser? {
+    try write { () throws(AccountStoreError) -> TransferUser? in
+      let plan = try row(of: plan).open(with: keys)
+      let known = try AccountStoreError.translating { () throws(SQLiteError) in
+        try transfers.user(number, of: plan.row.number)
+      }
+      guard let known, let decided = try plan.row(known, with: decision) else { return nil }
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        try transfers.write(decided, of: plan.row.number)
+      }
+      return try plan.users([decided]).first
+    }
+  }
+
   fileprivate func transferUsers(
     of plan: TransferPlan, in state: TransferUser.State?, after number: Int64, limit: Int
   ) throws(AccountStoreError) -> [TransferUser] {
@@ -274,6 +290,13 @@ extension SQLiteAccountStore {
     try await writer.run { file throws(AccountStoreError) in
       try file.record(results, of: plan, under: lease, at: time)
     }
+  }
+
+  /// Notes what was decided about a conflict.
+  package func note(
+    _ decision: TransferDecision, of number: Int64, in plan: TransferPlan
+  ) async throws(AccountStoreError) -> TransferUser? {
+    try await writer.run { file throws(AccountStoreError) in try file.note(decision, of: number, in: plan) }
   }
 
   /// How far a plan is.

@@ -184,6 +184,11 @@ final class SQLiteTransfers {
     try knownUser.first(plan, account?.bytes, identifier) { row throws(SQLiteError) in try TransferRow(reading: row) }
   }
 
+  /// The user of that number.
+  func user(_ number: Int64, of plan: Int64) throws(SQLiteError) -> TransferRow? {
+    try reading.first(plan, number) { row throws(SQLiteError) in try TransferRow(reading: row) }
+  }
+
   /// Adds a user.
   func add(_ row: TransferRow, to plan: Int64) throws(SQLiteError) {
     try insertion.run(
@@ -221,9 +226,7 @@ final class SQLiteTransfers {
   ) throws(SQLiteError) -> TransferFacts {
     var facts = TransferFacts()
     for result in results {
-      facts.rows[result.number] = try reading.first(plan.number, result.number) { row throws(SQLiteError) in
-        try TransferRow(reading: row)
-      }
+      facts.rows[result.number] = try user(result.number, of: plan.number)
     }
     for code in results.identifiers(keys) {
       facts.identifiers[code] = try ownerOfIdentifier.first(plan.number, code) { row throws(SQLiteError) in

@@ -43,6 +43,15 @@ struct OpenTransferPlan {
     row.person = try cipher.seal(person.parts.packed, for: .transferUser(row.number))
   }
 
+  /// The row of a conflict with what was decided about it; nil of a user who is in none.
+  func row(_ row: TransferRow, with decision: TransferDecision) throws(AccountStoreError) -> TransferRow? {
+    guard row.state == .conflict else { return nil }
+    var (person, decided) = (try open(row), row)
+    person.decision = decision
+    try seal(person, into: &decided)
+    return decided
+  }
+
   /// Who a row is of; that has to be whom its columns speak of.
   func open(_ row: TransferRow) throws(AccountStoreError) -> TransferPerson {
     let bytes = try cipher.open(row.person, from: .transferUser(row.number))
@@ -73,6 +82,7 @@ struct OpenTransferPlan {
       user.reason = person == nil ? .damaged : row.reason
       (user.address, user.isPrivate) = (person?.address, person?.isPrivate ?? false)
       user.hasSignedIn = row.hasSignedIn
+      user.decision = row.state == .conflict ? person?.decision : nil
       return user
     }
   }
@@ -99,25 +109,46 @@ struct TransferPerson {
   var transferSubject: TransferSubject?
   var address: RelayAddress?
   var isPrivate = false
+  var decision: TransferDecision?
 
   init(_ user: NewTransferUser) { (key, subject, transferSubject) = (user.key, user.subject, user.transferSubject) }
 
   init(key: String, subject: AppleSubject?) { (self.key, self.subject) = (key, subject) }
 
-  /// In the order in which they are packed; none of them is empty but what is not there.
+  /// In the order in which they are packed; none of them is empty but what is not there. Behind the first five there are
+  /// those of a decision, if there is one.
   fileprivate var parts: [[UInt8]] {
-    [
+    let named: [[UInt8]] = [
       Array(key.utf8), Array((subject?.text ?? "").utf8), Array((transferSubject?.text ?? "").utf8),
       Array((address?.text ?? "").utf8), [isPrivate ? 1 : 0],
     ]
+    return named + (decision?.parts ?? [])
   }
 
   fileprivate init?(parts: [[UInt8]]) {
     let texts = parts.prefix(4).compactMap { String(validating: $0, as: UTF8.self) }
-    guard parts.count == 5, texts.count == 4 else { return nil }
+    guard parts.count >= 5, texts.count == 4 else { return nil }
+    if parts.count > 5 {
+      guard let decision = TransferDecision(parts: Array(parts[5...])) else { return nil }
+      self.decision = decision
+    }
     key = texts[0]
     (subject, transferSubject) = (AppleSubject(texts[1]), TransferSubject(texts[2]))
     (address, isPrivate) = (RelayAddress(texts[3]), parts[4] == [1])
+  }
+}
+
+extension TransferDecision {
+  fileprivate var parts: [[UInt8]] {
+    [choice.rawValue, person, reason, "\(time.milliseconds)"].map { Array($0.utf8) }
+  }
+
+  fileprivate init?(parts: [[UInt8]]) {
+    let texts = parts.compactMap { String(validating: $0, as: UTF8.self) }
+    guard parts.count == 4, texts.count == 4, let choice = Choice(rawValue: texts[0]),
+      let time = Int64(texts[3]).flatMap({ Timestamp(milliseconds: $0) })
+    else { return nil }
+    self.init(choice, by: texts[1], because: texts[2], at: time)
   }
 }
 

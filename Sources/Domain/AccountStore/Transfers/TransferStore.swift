@@ -56,6 +56,12 @@ package protocol TransferStore: AnyObject, Sendable {
     _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp
   ) async throws(AccountStoreError) -> [TransferUser.State]?
 
+  /// Notes what a person has decided about a conflict, in the place of what was decided before. Returns the user as they
+  /// stand then; nil where there is none of that number in conflict.
+  func note(
+    _ decision: TransferDecision, of number: Int64, in plan: TransferPlan
+  ) async throws(AccountStoreError) -> TransferUser?
+
   /// How far a plan is: exact, and counted anew each time, a quarter of a second for a million users. Ask at the beginning
   /// and at the end, and count in between what `record` returns.
   func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus

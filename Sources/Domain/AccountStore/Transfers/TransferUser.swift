@@ -32,6 +32,8 @@ package struct TransferUser: Sendable, Hashable {
   package var reason: TransferRefusal?
   /// Receiving: whether the person has signed in since, and was recognized by the identity token.
   package var hasSignedIn = false
+  /// Of a conflict: what a person has decided about it; nil while nobody has.
+  package var decision: TransferDecision?
 
   /// A user from its parts.
   package init(

@@ -125,7 +125,12 @@ extension TransferCensus {
   }
 
   /// Whether somebody has to do something still.
-  var exit: ExitCode { waiting == 0 && allRefused == 0 && allConflicts == 0 ? .success : .failure }
+  var exit: ExitCode { exitCode(decided: 0) }
+
+  /// The same where it was decided what becomes of so many conflicts.
+  func exitCode(decided: Int64) -> ExitCode {
+    waiting == 0 && allRefused == 0 && allConflicts <= decided ? .success : .failure
+  }
 }
 
 extension SettingType where Value == String {

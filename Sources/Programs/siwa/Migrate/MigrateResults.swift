@@ -12,7 +12,9 @@ struct MigrateResults: Command {
     A line of JSON for each user whose identifier was exchanged:
       {"key":"…","sub":"…","email":"…","is_private_email":true}
     key is what the sending team knows the user by, sub what Apple names them to our team. email is null where Apple gives
-    none: it does for users of its private relay alone. This is the one output of siwa migrate with personal data: only this
+    none: it does for users of its private relay alone. Of a conflict there is a line once siwa migrate decide has noted what
+    was decided, with the member "decision": keep-old, keep-new or separate. It has the sub with keep-new alone; then the line
+    of the key that came to the account first says so, too, and has a sub of null. This is the one output of siwa migrate with personal data: only this
     user can read the file; bring it into your database, then destroy it. Killed, the command leaves FILE.new behind, with
     personal data, too; the same again removes it, and says so. A user whose row in the store is damaged stands in no line:
     they are counted, and siwa store integrity names them.
@@ -39,6 +41,8 @@ struct MigrateResults: Command {
     await MigrateAccess.open(options, plan, .receiving) { store, plan in
       let draft = try TransferDraft(file, by: Age(ConfigurationSources.processEnvironment))
       let census = try await store.census(of: plan)
+      let decided = try await MigrateConflicts.all(of: plan, store).filter { $0.decision != nil }
+      let givenAway = Set(decided.filter(\.isGivenAccount).compactMap(\.subject))
       if let leftover = draft.leftover { MigrateAccess.complain(ofLeftover: leftover) }
       let bar = ProgressBar("users")
       var (count, damaged, last) = (Int64(0), Int64(0), Int64(0))
@@ -47,7 +51,8 @@ struct MigrateResults: Command {
         guard let end = users.last else { break }
         last = end.number
         for user in users {
-          guard let line = TransferLine.result(user) else {
+          let isGivenAway = user.subject.map { givenAway.contains($0) } ?? false
+          guard let line = TransferLine.result(user, isGivenAway ? .keepNew : nil) else {
             damaged += 1
             continue
           }
@@ -56,14 +61,18 @@ struct MigrateResults: Command {
         }
         bar.note(done: count, of: max(census.done, count))
       }
+      for user in decided {
+        if let line = TransferLine.result(user, user.decision?.choice) { try draft.write(line) }
+      }
       _ = try draft.finish()
       try draft.publish()
       bar.clear()
       MigrateAccess.complain(ofDamaged: damaged)
       Terminal.say("Written    \(count) users to \(file): personal data; destroy it once it is in your database")
+      if !decided.isEmpty { Terminal.say("Decided    \(decided.count) conflicts, a line for each") }
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
-      return damaged == 0 ? census.exit : .failure
+      return damaged == 0 ? census.exitCode(decided: Int64(decided.count)) : .failure
     }
   }
 }

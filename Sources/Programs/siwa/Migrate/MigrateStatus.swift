@@ -12,10 +12,10 @@ struct MigrateStatus: Command {
   static let details = """
     With --refused the key of each user follows of whom nothing comes, and why: consent-withdrawn, useless-answer, damaged; and
     of each whose account a person has to look at: same-account (another user came to the same account), other-account (the
-    account had come as somebody else). Write to them, or let them sign in anew.
+    account had come as somebody else), and what siwa migrate decide has noted. Write to them, or let them sign in anew.
 
-    Exit codes: 0 every user has a result; 1 some wait, were refused or are in conflict; 2 the command line, the configuration
-    or the store has to change first; 3 the store cannot be reached at the moment.
+    Exit codes: 0 every user has a result; 1 some wait, were refused or are in a conflict that nobody has decided; 2 the
+    command line, the configuration or the store has to change first; 3 the store cannot be reached at the moment.
 
     """
   static let examples = [
@@ -50,23 +50,27 @@ struct MigrateStatus: Command {
       var exit = ExitCode.success
       for plan in plans {
         let census = try await store.census(of: plan)
-        if census.exit != .success { exit = census.exit }
-        Terminal.say(isJSON ? Self.json(plan, census) : Self.text(plan, census))
+        var decided = 0
+        if census.allConflicts > 0 {
+          decided = try await MigrateConflicts.all(of: plan, store).count(where: { $0.decision != nil })
+        }
+        if census.exitCode(decided: Int64(decided)) != .success { exit = .failure }
+        Terminal.say(isJSON ? Self.json(plan, census, decided) : Self.text(plan, census, decided))
         if showsRefused { try await list(plan, store) }
       }
       return exit
     }
   }
 
-  private static func text(_ plan: TransferPlan, _ census: TransferCensus) -> String {
+  private static func text(_ plan: TransferPlan, _ census: TransferCensus, _ decided: Int) -> String {
     let trial = plan.triedAt.map { "passed \($0)" } ?? "not yet"
     return
       ([
         "Plan       \(plan.words)", "60 days    \(TransferWindow(plan).words(at: .now))", "Trial      \(trial)",
-      ] + census.lines(of: plan)).joined(separator: "\n")
+      ] + census.lines(of: plan) + (census.allConflicts > 0 ? ["Decided    \(decided)"] : [])).joined(separator: "\n")
   }
 
-  private static func json(_ plan: TransferPlan, _ census: TransferCensus) -> String {
+  private static func json(_ plan: TransferPlan, _ census: TransferCensus, _ decided: Int) -> String {
     func counts(_ counts: [TransferRefusal: Int64]) -> JSONValue {
       .object(
         TransferRefusal.allCases.compactMap { reason in
@@ -81,7 +85,8 @@ struct MigrateStatus: Command {
       "seconds_left": TransferWindow(plan).left(at: .now).map { .integer($0.components.seconds) } ?? .null,
       "tried": plan.triedAt.map { .string($0.description) } ?? .null, "users": .integer(census.users),
       "waiting": .integer(census.waiting), "done": .integer(census.done), "refused": counts(census.refused),
-      "conflicts": counts(census.conflicts), "signed_in": .integer(census.signedIn),
+      "conflicts": counts(census.conflicts), "decided": .integer(Int64(decided)),
+      "signed_in": .integer(census.signedIn),
     ]
     return String(decoding: value.bytes, as: UTF8.self)
   }
@@ -96,8 +101,12 @@ struct MigrateStatus: Command {
         last = end.number
         for user in users {
           let reason = user.reason?.rawValue ?? state.rawValue
-          let json: JSONValue = ["key": .string(user.key), "state": .string(state.rawValue), "reason": .string(reason)]
-          Terminal.say(isJSON ? String(decoding: json.bytes, as: UTF8.self) : "  \(reason)  \(user.key)")
+          let json: JSONValue = [
+            "key": .string(user.key), "state": .string(state.rawValue), "reason": .string(reason),
+            "decision": user.decision.map { .string($0.choice.rawValue) } ?? .null,
+          ]
+          let decision = user.decision.map { "  \($0.words)" } ?? ""
+          Terminal.say(isJSON ? String(decoding: json.bytes, as: UTF8.self) : "  \(reason)  \(user.key)\(decision)")
         }
       }
     }

@@ -50,14 +50,22 @@ package enum TransferLine {
     return row + Array("\r\n".utf8)
   }
 
-  /// What the receiving team's own database needs: the one line with personal data. Its end is with it.
-  package static func result(_ user: TransferUser) -> [UInt8]? {
+  /// What the receiving team's own database needs: the one line with personal data. Its end is with it. Nil of a user whose
+  /// row does not open.
+  ///
+  /// With a `choice` it is one of the two who came to one account, and says so; the person stands only with the one who has the
+  /// account by it.
+  package static func result(_ user: TransferUser, _ choice: TransferDecision.Choice? = nil) -> [UInt8]? {
     guard let subject = user.subject else { return nil }
-    let line: JSONValue = [
-      "key": .string(user.key), "sub": .string(subject.text),
-      "email": user.address.map { .string($0.text) } ?? .null, "is_private_email": .boolean(user.isPrivate),
+    let isOwner = choice == nil || (user.state == .conflict) == (choice == .keepNew)
+    let address = isOwner ? user.address : nil
+    var members = [
+      JSONValue.Member("key", .string(user.key)), JSONValue.Member("sub", isOwner ? .string(subject.text) : .null),
+      JSONValue.Member("email", address.map { .string($0.text) } ?? .null),
+      JSONValue.Member("is_private_email", .boolean(isOwner && user.isPrivate)),
     ]
-    return line.bytes + [UInt8(ascii: "\n")]
+    if let choice { members.append(JSONValue.Member("decision", .string(choice.rawValue))) }
+    return JSONValue.object(members).bytes + [UInt8(ascii: "\n")]
   }
 
   /// A user who was handed over: `{"key":"…","transfer_sub":"…"}`.
