@@ -41,6 +41,27 @@ import Testing
     close(theirs)
   }
 
+  @Loop
+  @Test(arguments: Channel.allCases)
+  func tellsOnceThatThePeerHasEnded(_ channel: Channel) async throws {
+    let (ours, theirs) = try channel.open()
+    let descriptor = try Descriptor(owning: ours)
+    var (told, late, never) = (0, 0, 0)
+    descriptor.onEnd { never += 1 }
+    descriptor.onEnd(nil)
+    descriptor.onEnd { told += 1 }
+    send(theirs, "last words")
+    await turn()
+    #expect(told == 0)
+    close(theirs)
+    await turn()
+    #expect(told == 1)
+    // Who asks later is told at once.
+    descriptor.onEnd { late += 1 }
+    #expect(told == 1 && late == 1 && never == 0)
+    descriptor.close()
+  }
+
   /// The peer's last bytes and its end come in one event, which the kernel reports once. Whoever takes the bytes, and
   /// knows from their count that there are no more, must still learn of the end.
   @Loop

@@ -25,6 +25,8 @@ import Glibc
   private var hasEnded = false
   /// Whether waits end with `.interrupted` instead of waiting.
   public private(set) var isInterrupted = false
+  /// What is called once the peer has ended its side.
+  private var ending: (@Loop () -> Void)?
   @safe private var reader: UnsafeContinuation<Void, Never>?
   @safe private var writer: UnsafeContinuation<Void, Never>?
 
@@ -77,6 +79,19 @@ import Glibc
     return isInterrupted ? .interrupted : .ready
   }
 
+  /// Calls `action` once, when the peer sends nothing more or is gone; at once where that is known already. Nil takes
+  /// it back.
+  public func onEnd(_ action: (@Loop () -> Void)?) {
+    ending = action
+    if hasEnded { tellEnd() }
+  }
+
+  private func tellEnd() {
+    let action = ending
+    ending = nil
+    action?()
+  }
+
   /// Ends all waits, now and from here on, with `.interrupted`: for deadlines and shutdown.
   public func interrupt() {
     isInterrupted = true
@@ -96,6 +111,7 @@ import Glibc
   public func close() {
     guard let registration else { return }
     self.registration = nil
+    ending = nil
     Loop.executor.engine.remove(registration)
     Glibc.close(number)
     interrupt()
@@ -109,6 +125,7 @@ import Glibc
     if reading { isReadable = true }
     if writing { isWritable = true }
     resume(reading: reading, writing: writing)
+    if hasEnded { tellEnd() }
   }
 
   private func resume(reading: Bool, writing: Bool) {

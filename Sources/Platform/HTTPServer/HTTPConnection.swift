@@ -219,13 +219,35 @@ import EventLoop
     let keepsAlive = reader.head.keepsAlive && reader.isComplete && !response.closesConnection && !isDraining
     let form = HTTPResponseWriter.Form(keepsAlive: keepsAlive, isHTTP11: reader.head.isHTTP11, isHead: isHead)
     beginAnswer()
-    guard try await writer.send(response, form) else { return false }
+    if case .endlessStream(let patience, _) = response.body, !isHead { beginEndlessStream(patience) }
+    let goesOn = try await writer.send(response, form)
+    endEndlessStream()
+    guard goesOn else { return false }
     reader.finish()
     return true
   }
 
   /// An answer that was ready in time also gets the time to leave.
   private func beginAnswer() { enter(.answering, until: max(requestEnd, Loop.now + .seconds(1))) }
+
+  /// From the end of the head on there is no deadline but that of each piece on its way. Nobody reads what the peer may
+  /// send meanwhile: that it has left, the kernel says.
+  private func beginEndlessStream(_ patience: Duration) {
+    writer.onPiece = { [unowned self] isLeaving in
+      enter(.answering, until: isLeaving ? Loop.now + patience : .distantFuture)
+    }
+    transport.giveUp(after: patience)
+    transport.descriptor.onEnd { [unowned self] in
+      interrupt()
+      unsafe task?.cancel()
+    }
+  }
+
+  private func endEndlessStream() {
+    guard writer.onPiece != nil else { return }
+    writer.onPiece = nil
+    transport.descriptor.onEnd(nil)
+  }
 
   /// Ends so that the peer gets our last answer even if it is still sending: a close with unread bytes would reset the
   /// connection, and could take the answer from the peer.

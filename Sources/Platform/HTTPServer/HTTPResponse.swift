@@ -9,6 +9,10 @@ public struct HTTPResponse: Sendable {
     /// Piece by piece, by a function that is called when the head has been sent. What it throws ends the connection,
     /// so that the peer sees an incomplete answer instead of a complete wrong one.
     case stream(@Loop @Sendable (HTTPBodyWriter) async throws -> Void)
+    /// The same for as long as the function likes: the deadline of the request ends with the head. Where the peer takes
+    /// longer than `patience` for a piece, has ended its side or is gone, the function's task is cancelled and the
+    /// connection ends. A draining server waits for the function, which is told by whoever has it drain.
+    case endlessStream(patience: Duration, @Loop @Sendable (HTTPBodyWriter) async throws -> Void)
   }
 
   /// From 200 to 599. A 204 or 304 has no body, whatever is given.

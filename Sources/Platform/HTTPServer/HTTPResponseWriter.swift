@@ -12,6 +12,8 @@ final class HTTPResponseWriter {
 
   private let transport: Transport
   private var out: [UInt8] = []
+  /// Told of an endless stream when a piece begins to leave, and when it has left and the next one is waited for.
+  var onPiece: (@Loop (_ isLeaving: Bool) -> Void)?
 
   init(_ transport: Transport) { self.transport = transport }
 
@@ -27,7 +29,7 @@ final class HTTPResponseWriter {
       if count < out.count { try await transport.write(out, from: count) }
       if out.capacity > 16_384 { out = [] }
       return form.keepsAlive
-    case .stream(let produce):
+    case .stream(let produce), .endlessStream(_, let produce):
       var form = form
       // HTTP/1.0 has no chunks: the end of the connection is the end of the answer.
       if hasContent, !form.isHTTP11 { form.keepsAlive = false }
@@ -41,9 +43,11 @@ final class HTTPResponseWriter {
   private func stream(
     _ produce: @Loop @Sendable (HTTPBodyWriter) async throws -> Void, isChunked: Bool
   ) async throws(Transport.Failure) {
-    let writer = HTTPBodyWriter(transport, isChunked: isChunked)
+    let writer = HTTPBodyWriter(transport, isChunked: isChunked, onPiece: onPiece)
     defer { writer.end() }
+    onPiece?(false)
     do { try await produce(writer) } catch { throw .closed }
+    onPiece?(true)
     if isChunked { try await transport.write(Self.lastChunk) }
   }
 

@@ -185,6 +185,14 @@ final class Transport {
     }
   }
 
+  /// Has the kernel end the connection where the peer does not acknowledge for so long what was written, or has no room
+  /// for it: one whose machine is gone says nothing, and what fits into the kernel's buffer is never seen to be stuck.
+  func giveUp(after time: Duration) {
+    var milliseconds = CInt(clamping: max(1, time.wholeNanoseconds / 1_000_000))
+    unsafe setsockopt(
+      descriptor.number, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<CInt>.size))
+  }
+
   // MARK: The end
 
   /// Tells the peer that nothing more comes.
