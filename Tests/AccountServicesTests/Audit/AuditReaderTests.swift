@@ -19,7 +19,7 @@ import Testing
 
   /// A reader that looks at the cluster before each batch.
   private func reader(
-    _ source: MemoryAuditSource, from positions: [TopicPartition: CommittedOffset] = [:],
+    _ source: MemoryPartitionSource, from positions: [TopicPartition: CommittedOffset] = [:],
     surveyingEvery pause: Duration = .zero
   ) -> AuditReader {
     AuditReader(
@@ -56,7 +56,7 @@ import Testing
     put(0...1, in: TopicPartition.events(1))
     for topic in AuditedTopic.all.dropFirst() { put(0...0, in: TopicPartition(topic.topic.name, 0)) }
     put(0...3, in: TopicPartition(Topic.emailRelay.name, 0))
-    let batch = try await reader(MemoryAuditSource(cluster)).next()
+    let batch = try await reader(MemoryPartitionSource(cluster)).next()
     #expect(batch.steps.count == 3 + 2 + AuditedTopic.all.count - 1)
     #expect(batch.positions[events] == CommittedOffset(3, note: "1 1000 1002"))
     #expect(batch.positions.count == 1 + AuditedTopic.all.count)
@@ -65,8 +65,10 @@ import Testing
 
   @Test func goesOnWhereItIsTold() async throws {
     put(0...5, in: events)
-    let batch = try await reader(MemoryAuditSource(cluster), from: [events: CommittedOffset(4, note: "4 1003 1003")])
-      .next()
+    let batch = try await reader(
+      MemoryPartitionSource(cluster), from: [events: CommittedOffset(4, note: "4 1003 1003")]
+    )
+    .next()
     #expect(words(batch) == ["4", "5"])
     #expect(batch.positions[events]?.offset == 6)
   }
@@ -74,7 +76,7 @@ import Testing
   @Test func whatRetentionTookWhileNobodyReadIsAGap() async throws {
     put(0...9, in: events)
     cluster.deleteRecords(of: events, before: 7)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source, from: [events: CommittedOffset(4, note: "4 1003 1003")])
     let first = try await reader.next()
     #expect(words(first) == ["missing 4-7"] && first.positions[events]?.offset == 7)
@@ -86,7 +88,7 @@ import Testing
   @Test func whatRetentionTookBeforeTheLogBeganIsAGapToo() async throws {
     put(0...9, in: outcomes)
     cluster.deleteRecords(of: outcomes, before: 7)
-    let reader = reader(MemoryAuditSource(cluster))
+    let reader = reader(MemoryPartitionSource(cluster))
     #expect(words(try await reader.next()) == ["missing 0-7"])
     #expect(words(try await reader.next()) == ["7", "8", "9"])
     // It is nothing that the log has lost.
@@ -96,7 +98,7 @@ import Testing
 
   @Test func aHoleThatIsReadIsAGap() async throws {
     put(0...2, in: events)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source, surveyingEvery: .seconds(3600))
     #expect(words(try await reader.next()) == ["0", "1", "2"])
     put(3...9, in: events)
@@ -108,7 +110,7 @@ import Testing
   @Test func aHoleInATopicOfLettersIsNone() async throws {
     put(0...9, in: quarantine)
     cluster.deleteRecords(of: quarantine, before: 5)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source, surveyingEvery: .seconds(3600))
     #expect(words(try await reader.next()) == ["5", "6", "7", "8", "9"])
     put(10...15, in: quarantine)
@@ -119,7 +121,7 @@ import Testing
 
   @Test func aTopicThatIsMadeAnewIsReadFromItsBeginning() async throws {
     put(0...5, in: events)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source)
     _ = try await reader.next()
     cluster.loseRecords(of: events, from: 0)
@@ -134,14 +136,14 @@ import Testing
   @Test func aTopicThatWasMadeAnewAndHasGrownIsReadFromItsBeginning() async throws {
     put(0...5, in: events, at: 2000)
     let reader = reader(
-      MemoryAuditSource(cluster), from: [events: CommittedOffset(3, note: "3 1002 1002")])
+      MemoryPartitionSource(cluster), from: [events: CommittedOffset(3, note: "3 1002 1002")])
     #expect(words(try await reader.next()) == ["begunAnew 3-0"])
     #expect(words(try await reader.next()) == ["0", "1", "2", "3", "4", "5"])
   }
 
   @Test func aTopicOfLettersThatIsMadeAnewLeavesNoGap() async throws {
     put(0...5, in: quarantine)
-    let reader = reader(MemoryAuditSource(cluster), from: [quarantine: CommittedOffset(9, note: "9 1008 1008")])
+    let reader = reader(MemoryPartitionSource(cluster), from: [quarantine: CommittedOffset(9, note: "9 1008 1008")])
     #expect(words(try await reader.next()) == ["0", "1", "2", "3", "4", "5"])
     #expect(log.lines.contains { $0.contains("a topic of letters begins anew") })
   }
@@ -149,7 +151,7 @@ import Testing
   /// A client may bring a record again without anything having begun anew.
   @Test func aRecordThatComesAgainIsPassedOver() async throws {
     put(0...5, in: events)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source, surveyingEvery: .seconds(3600))
     #expect(words(try await reader.next()).count == 6)
     put(6...7, in: events)
@@ -162,7 +164,7 @@ import Testing
 
   @Test func aTopicThatShrinksWhileItIsReadBeginsAnew() async throws {
     put(0...5, in: events)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source, surveyingEvery: .seconds(3600))
     _ = try await reader.next()
     cluster.loseRecords(of: events, from: 2)
@@ -175,7 +177,7 @@ import Testing
 
   @Test func partitionsAndTopicsThatComeLaterAreRead() async throws {
     put(0...1, in: events)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source)
     #expect(words(try await reader.next()) == ["0", "1"])
     put(0...0, in: TopicPartition.events(7))
@@ -188,7 +190,7 @@ import Testing
   }
 
   @Test func aClusterThatIsAwayIsNotReadyAndNothingIsLost() async throws {
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     let reader = reader(source)
     // Without any topic nobody can begin.
     await #expect(throws: KafkaError.self) { try await reader.next() }
@@ -210,7 +212,7 @@ import Testing
 
   @Test func saysHowManyRecordsLieBefore() async throws {
     put(0...9, in: events)
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     source.most = 4
     let reader = reader(source)
     _ = try await reader.next()

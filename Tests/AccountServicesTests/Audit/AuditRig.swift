@@ -27,7 +27,7 @@ final class AuditRig {
   let translation = RecordTranslation(hash: { _ in AuditSamples.account }, issuer: AuditForge.issuer)
   var directory: String { files.path + "/log" }
   /// What a session reads from; made with it.
-  private(set) var source: MemoryAuditSource?
+  private(set) var source: MemoryPartitionSource?
 
   init() throws {
     key = try NoteSigner.generate(name: Self.origin).signer
@@ -68,7 +68,7 @@ final class AuditRig {
     every interval: Duration = .milliseconds(1), signers: [any NoteSigning]? = nil, keys: [AppleSigningKey] = [],
     witnesses: WitnessRounds? = nil
   ) async throws -> AuditSession {
-    let source = MemoryAuditSource(cluster)
+    let source = MemoryPartitionSource(cluster)
     self.source = source
     let book = SigningKeyBook(clock: SystemAlarmClock(), logger: captured.logger()) { () throws(KafkaError) in keys }
     try await book.read()

@@ -21,7 +21,7 @@ package final class AuditLogService: Service {
     package typealias Failure = KafkaError
 
     /// Makes a reader of the audited topics; called again for each opening of the log.
-    let source: @Loop () throws(KafkaError) -> any AuditSource
+    let source: @Loop () throws(KafkaError) -> any PartitionSource
     /// Reads all keys on `Topic.signingKeys`.
     let signingKeys: @Loop () async throws(KafkaError) -> [AppleSigningKey]
     /// What makes entries of records.
@@ -29,7 +29,7 @@ package final class AuditLogService: Service {
 
     /// Sources from their parts.
     package init(
-      source: @escaping @Loop () throws(KafkaError) -> any AuditSource,
+      source: @escaping @Loop () throws(KafkaError) -> any PartitionSource,
       signingKeys: @escaping @Loop () async throws(KafkaError) -> [AppleSigningKey], translation: RecordTranslation
     ) { (self.source, self.signingKeys, self.translation) = (source, signingKeys, translation) }
   }

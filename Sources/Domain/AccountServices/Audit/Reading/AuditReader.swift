@@ -34,7 +34,7 @@ package final class AuditReader {
   private static let surveyLimit = Duration.seconds(5)
   private static let mostRecords = 1024
 
-  private let source: any AuditSource
+  private let source: any PartitionSource
   private let surveyPause: Duration
   private let now: () -> Timestamp
   private let logger: Logger
@@ -54,7 +54,7 @@ package final class AuditReader {
   /// A reader that goes on at `positions`, and in partitions that are not among them at their beginning. `pause` lies
   /// between two surveys.
   package init(
-    _ source: any AuditSource, from positions: [TopicPartition: CommittedOffset], surveyingEvery pause: Duration,
+    _ source: any PartitionSource, from positions: [TopicPartition: CommittedOffset], surveyingEvery pause: Duration,
     now: @escaping () -> Timestamp, metrics: AuditMetrics, logger: Logger
   ) {
     (self.source, known, surveyPause, self.now) = (source, positions, pause, now)

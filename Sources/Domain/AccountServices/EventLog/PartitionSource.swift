@@ -1,9 +1,9 @@
 package import EventLoop
 package import Kafka
 
-/// Where the audit log's records come from: Kafka, without a group, or memory in tests.
+/// Where the records of whole topics come from, for a reader that is in no group: Kafka, or memory in tests.
 @Loop
-package protocol AuditSource: AnyObject, Sendable {
+package protocol PartitionSource: AnyObject, Sendable {
   /// Asks which partitions a topic has. Throws `unknownTopic` where there is no such topic.
   func partitions(of topic: String, within limit: Duration) async throws(KafkaError) -> Set<TopicPartition>
 
@@ -26,4 +26,4 @@ package protocol AuditSource: AnyObject, Sendable {
   func close() async
 }
 
-extension Consumer: AuditSource {}
+extension Consumer: PartitionSource {}

@@ -4,7 +4,7 @@ package import Kafka
 
 /// Reads a `MemoryCluster` without a group.
 @Loop
-package final class MemoryAuditSource: AuditSource {
+package final class MemoryPartitionSource: PartitionSource {
   private let cluster: MemoryCluster
   private var positions: [TopicPartition: Int64] = [:]
   private let deadline = Deadline()
