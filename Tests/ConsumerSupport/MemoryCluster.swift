@@ -43,6 +43,9 @@ package final class MemoryCluster {
     ends[partition] = max(offset, extent(of: partition).end)
   }
 
+  /// Leaves the next offset of a partition to what is never handed over.
+  package func skip(_ partition: TopicPartition) { ends[partition] = extent(of: partition).end + 1 }
+
   /// Loses the records of a partition from an offset on; from 0 on, the topic is made anew.
   package func loseRecords(of partition: TopicPartition, from offset: Int64) {
     records[partition, default: []].removeAll { $0.position.offset >= offset }

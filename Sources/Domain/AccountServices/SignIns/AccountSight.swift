@@ -38,6 +38,20 @@ struct AccountSight: Sendable {
     return (signedIn.isEmpty ? own : signedIn).min { $0.text < $1.text }
   }
 
+  /// Which of a caller's apps an event concerns, and whether it came to one of their group, so that they know whom it is
+  /// about; nil where it is none of the caller's.
+  ///
+  /// A deletion is of the team's account as a whole, whichever app it came to. All else is of the apps that share consent.
+  func concern(of event: AccountEvent, for clients: Set<ClientID>) -> (clients: Set<ClientID>, isKnown: Bool)? {
+    let own = clients.filter { teams[$0] == event.team }
+    let sharing = groups.clients(of: event.team, sharing: event.audience).map { own.intersection($0) } ?? own
+    switch event.kind {
+    case .accountDelete, .accountDeletionRequested: return own.isEmpty ? nil : (clients: own, isKnown: !sharing.isEmpty)
+    case .consentRevoked, .credentialInvalid, .emailEnabled, .emailDisabled, .accountTransferred:
+      return sharing.isEmpty ? nil : (clients: sharing, isKnown: true)
+    }
+  }
+
   /// Whether they see a deletion, which is of a team's account as a whole.
   func sees(_ team: TeamID, for clients: Set<ClientID>) -> Bool { clients.contains { teams[$0] == team } }
 }
