@@ -204,6 +204,22 @@ final class AccountsStage {
     return (response.status, text, fields)
   }
 
+  /// Has what a stream of events said held against the OpenAPI document, too.
+  func note(stream text: String) {
+    answers.append(
+      Answer(
+        method: "GET", path: "/v1/events", status: 200, body: text, headers: ["Content-Type": "text/event-stream"],
+        asked: nil))
+  }
+
+  /// Holds all that was answered against the OpenAPI document.
+  func checkAnswers() async throws {
+    let check = try await Python.run(
+      "Tests/AccountServicesTests/Python/check_openapi.py", ["accounts"],
+      input: [UInt8](try JSONEncoder().encode(answers)))
+    #expect(check.end == .exit(0), "\(check.errors)")
+  }
+
   /// Signs somebody in.
   func signIn(
     _ running: RunningAccounts, _ body: String, key: String? = nil, as token: String? = nil,

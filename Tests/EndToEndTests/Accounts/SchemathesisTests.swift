@@ -43,7 +43,9 @@ import Testing
               stage.files.write(name, configuration), "run",
               Repository.root + "/schemas/accounts.openapi.yaml", "--url",
               "https://localhost:\(running.address.port)", "--header", "Authorization: Bearer \(stage.tokens.shop)",
-              "--tls-verify", stage.files.path + "/certificate.pem", "--phases", "coverage,fuzzing", "--checks", "all",
+              // What never ends is held against the document elsewhere.
+              "--exclude-path", "/v1/events", "--tls-verify", stage.files.path + "/certificate.pem", "--phases",
+              "coverage,fuzzing", "--checks", "all",
               "--seed", "1", "--max-examples", "\(SeededRandom.rounds(20).count)", "--continue-on-failure",
               "--no-color",
               "--request-timeout", "60",

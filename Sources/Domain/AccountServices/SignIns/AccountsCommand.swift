@@ -16,8 +16,9 @@ package struct AccountsCommand: ServiceCommand {
     written into the account store, and published from there to apple.account-events.v1. docs/sign-in.md says how they ask.
     While Kafka is away, all of that goes on, and what is to be published waits in the store.
 
-    SIGTERM or SIGINT: takes nothing new, finishes what was begun, publishes what it can, ends with 0. A second one ends
-    at once, with 1, and so does what takes longer than accounts.drain: whose sign-in was under way is told to begin again.
+    SIGTERM or SIGINT: takes nothing new, ends streams of events, finishes what was begun, publishes what it can, ends
+    with 0. A second one ends at once, with 1, and so does what takes longer than accounts.drain: whose sign-in was under
+    way is told to begin again.
     SIGHUP: takes a replaced certificate at once, instead of within seconds.
     Exit codes: 0 ended as told, 1 failed, 2 the command line or the configuration has to change first.
 

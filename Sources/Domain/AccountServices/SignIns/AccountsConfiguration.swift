@@ -12,7 +12,7 @@ package struct AccountsConfiguration: Configurable {
   package let apple: AppleSettings
   /// Where Apple exchanges codes.
   package let tokens: AppleTokenSettings
-  /// How to reach the cluster, for deletions that were asked for.
+  /// How to reach the cluster, for deletions that were asked for and for events that applications are told of.
   package let kafka: KafkaSettings
   /// Where sign-ins are kept.
   package let store: StoreSettings
@@ -30,7 +30,7 @@ package struct AccountsConfiguration: Configurable {
     apple = AppleSettings(reading: &settings)
     tokens = AppleTokenSettings(reading: &settings)
     kafka = KafkaSettings(reading: &settings)
-    kafka.tryOn([.producer(deadline: OutboxPublisher.logDeadline), .admin], in: &settings)
+    kafka.tryOn([.producer(deadline: OutboxPublisher.logDeadline), .consumer(nil), .admin], in: &settings)
     store = StoreSettings(reading: &settings)
     accounts = AccountsSettings(reading: &settings, teams: teams.teams)
     validation = ValidationSettings(reading: &settings)

@@ -6,7 +6,8 @@ import HTTPServer
 import JSON
 import Telemetry
 
-/// What applications ask: sign somebody in, say what is known of an account, have it deleted, give a fresh access token.
+/// What applications ask: sign somebody in, say what is known of an account and what happens to it, have it deleted, give a
+/// fresh access token.
 /// `schemas/accounts.openapi.yaml` describes it.
 @Loop
 final class AccountsEndpoint {
@@ -14,6 +15,7 @@ final class AccountsEndpoint {
   private let signIns: SignIns
   private let deletions: Deletions
   private let accessTokens: AccessTokens
+  private let events: EventStreams
   private let store: any AccountStore
   private let sight: AccountSight
   private let metrics: AccountsMetrics
@@ -22,10 +24,10 @@ final class AccountsEndpoint {
   /// An endpoint for these callers.
   init(
     _ callers: Callers, _ signIns: SignIns, _ deletions: Deletions, _ accessTokens: AccessTokens,
-    _ store: any AccountStore, _ sight: AccountSight, metrics: AccountsMetrics, logger: Logger
+    _ events: EventStreams, _ store: any AccountStore, _ sight: AccountSight, metrics: AccountsMetrics, logger: Logger
   ) {
     (self.callers, self.signIns, self.store, self.sight) = (callers, signIns, store, sight)
-    (self.deletions, self.accessTokens) = (deletions, accessTokens)
+    (self.deletions, self.accessTokens, self.events) = (deletions, accessTokens, events)
     (self.metrics, self.logger) = (metrics, logger)
   }
 
@@ -44,11 +46,13 @@ final class AccountsEndpoint {
     case account(AccountID)
     case accessToken(AccountID)
     case deletion(EventID)
+    case events
   }
 
   private func answer(_ request: HTTPRequest) async throws(Problem) -> HTTPResponse {
     guard let place = Self.place(of: request.path) else {
-      throw Problem(.notFound, "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID and /v1/deletions/ID here.")
+      throw Problem(
+        .notFound, "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID, /v1/deletions/ID and /v1/events here.")
     }
     try Self.expectOnce("Authorization", in: request)
     guard let caller = callers.caller(showing: request.header("Authorization")) else {
@@ -76,6 +80,10 @@ final class AccountsEndpoint {
     case .deletion(let id):
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
       return .json(private: try await deletions.show(id, by: caller.clients).json)
+    case .events:
+      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+      try Self.expectOnce("Last-Event-ID", in: request)
+      return try await events.stream(to: caller, after: request.header("Last-Event-ID"), request.query)
     }
   }
 
@@ -83,6 +91,7 @@ final class AccountsEndpoint {
     switch path {
     case "/v1/sign-ins": return .signIns
     case "/v1/accounts": return .accounts
+    case "/v1/events": return .events
     default:
       if path.hasPrefix(deletionPath) {
         return EventID(String(path.dropFirst(deletionPath.count))).map { .deletion($0) }

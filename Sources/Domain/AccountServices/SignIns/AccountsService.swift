@@ -7,8 +7,8 @@ import HTTPServer
 import Kafka
 package import Telemetry
 
-/// `siwa-accounts` as a service: answers applications, keeps Apple's keys at hand, looks after what was broken off, and
-/// publishes what was asked for.
+/// `siwa-accounts` as a service: answers applications, keeps Apple's keys at hand, looks after what was broken off,
+/// publishes what was asked for, and tells what happens.
 @Loop
 package final class AccountsService: Service {
   /// How many requests go to Apple at once.
@@ -25,6 +25,7 @@ package final class AccountsService: Service {
   private let store: any AccountStore
   private let signIns: SignIns
   private let exchanges: ExchangeWatch
+  private let events: EventStreams
   private let outbox: OutboxPublisher
   private let topics: TopicWatch
   private let size: StoreWatch
@@ -72,10 +73,16 @@ package final class AccountsService: Service {
     validation = try Self.validation(configuration, store, takeovers, registry, logger)
     let settings = configuration.accounts
     let sight = AccountSight(teams: configuration.teams.teams, groups: configuration.groups)
+    let feed = EventFeed(
+      { () throws(KafkaError) in try Consumer(kafka, group: nil, log: logger.forKafka) }, logger: logger)
+    let events = EventStreams(
+      feed, sight, limits: .init(perCaller: settings.streams, all: max(1, settings.connections.all / 2)),
+      metrics: EventStreamMetrics(registry), logger: logger, identify: { store.id(of: $0) })
+    self.events = events
     let endpoint = AccountsEndpoint(
       Callers(settings.callers, rate: settings.rate), signIns,
       Deletions(store, sight, logger: logger, now: { Timestamp.now }, announce: { outbox.wake() }),
-      AccessTokens(store, endpoints, sight, logger: logger), store, sight, metrics: metrics, logger: logger)
+      AccessTokens(store, endpoints, sight, logger: logger), events, store, sight, metrics: metrics, logger: logger)
     server = try EndpointServer(
       settings.listen, tls: settings.tls,
       EndpointServer.Bounds(
@@ -107,6 +114,7 @@ package final class AccountsService: Service {
       }
       group.addTask(executorPreference: Loop.executor) { [exchanges] in await exchanges.run() }
       group.addTask(executorPreference: Loop.executor) { [outbox] in await outbox.run() }
+      group.addTask(executorPreference: Loop.executor) { [events] in await events.run() }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics.run() }
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
       group.addTask(executorPreference: Loop.executor) { [validation] in await validation?.run() }
@@ -127,6 +135,7 @@ package final class AccountsService: Service {
     readiness[.service] = .notReady(cause: "draining")
     logger.info("accounts drains", ["http.connections": .integer(server.connectionCount)])
     validation?.end()
+    events.end()
     // A slow application must not take the time in which tokens are kept.
     await server.drain(within: patience * 3 / 5)
     await signIns.drain()

@@ -31,6 +31,8 @@ package struct AccountsSettings: Sendable {
   package var callers: [Caller]
   /// How many requests a second each caller has.
   package var rate: Int
+  /// How many streams of events each caller may have at once.
+  package var streams: Int
   /// The most open connections, in all and from one address.
   package var connections: (all: Int, perAddress: Int)
   /// How long finishing what was begun may take once we are told to end.
@@ -39,10 +41,11 @@ package struct AccountsSettings: Sendable {
   /// Everything said, nothing assumed.
   package init(
     listen: SocketAddress, tls: TLSServerConfiguration, admin: SocketAddress, callers: [Caller], rate: Int,
-    connections: (all: Int, perAddress: Int), drainDeadline: Duration
+    streams: Int, connections: (all: Int, perAddress: Int), drainDeadline: Duration
   ) {
     (self.listen, self.tls, self.admin, self.callers) = (listen, tls, admin, callers)
-    (self.rate, self.connections, self.drainDeadline) = (rate, connections, drainDeadline)
+    (self.rate, self.streams) = (rate, streams)
+    (self.connections, self.drainDeadline) = (connections, drainDeadline)
   }
 
   /// Reads `accounts`. Each app of a caller has to be one of `teams`.
@@ -75,6 +78,10 @@ package struct AccountsSettings: Sendable {
     rate = settings.read(
       "accounts.limits.requests", .integer(1...100_000, unit: "requests a second"), default: 100,
       "How many requests a second each caller has; beyond it: 429.")
+    streams = settings.read(
+      "accounts.limits.streams", .integer(1...1000, unit: "streams"), default: 4,
+      "How many streams of events each caller may have at once; beyond it: 429. All together have half of the connections."
+    )
     connections = (
       all: settings.read(
         "accounts.limits.connections", .integer(1...100_000, unit: "connections"), default: 1024,
