@@ -60,6 +60,11 @@ package enum StoreChange: Sendable, Hashable {
   /// Where the person came to another account with one of these apps, when that changed teams: an event of our own says the
   /// same of that one, as of the same moment. Nil is whatever app.
   case tellSuccessor(AccountEvent.Kind, of: Set<ClientID>?)
+  /// Where the person came to this account with one of these apps, when that changed teams, nil is whatever app: at the
+  /// account of before, the tokens of that app and of the apps of `ending` are deleted that were issued until the event, and
+  /// not kept where they become known later; nil is all tokens. Where a token of no other app is held there, an event of our
+  /// own says the same of that account, as of the same moment.
+  case tellPredecessor(AccountEvent.Kind, of: Set<ClientID>?, ending: Set<ClientID>?)
 }
 
 /// An attempt that has failed and is to be counted.

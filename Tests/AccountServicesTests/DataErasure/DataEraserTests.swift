@@ -72,7 +72,10 @@ import Testing
       let decision = try await process(.sample(1, .accountDelete))
       #expect(decision.outcome == "account-erased")
       #expect(
-        decision.changes == [.tellSuccessor(.accountDeletionRequested, of: nil), .eraseAccount(isFinal: true)])
+        decision.changes == [
+          .tellSuccessor(.accountDeletionRequested, of: nil),
+          .tellPredecessor(.accountDeletionRequested, of: nil, ending: nil), .eraseAccount(isFinal: true),
+        ])
       let outcome = try outcome(decision)
       #expect(
         outcome.targets == [
@@ -91,7 +94,10 @@ import Testing
     try await withEraser { _, process, _ in
       let decision = try await process(.sample(1, .consentRevoked))
       let app = try #require(ClientID("com.example.app"))
-      #expect(decision.changes == [.tellSuccessor(.credentialInvalid, of: [app])])
+      #expect(
+        decision.changes == [
+          .tellSuccessor(.credentialInvalid, of: [app]), .tellPredecessor(.credentialInvalid, of: nil, ending: []),
+        ])
       #expect(try outcome(decision).targets.map(\.name) == ["search"])
       #expect(shop.orders.isEmpty)
     }
@@ -124,7 +130,10 @@ import Testing
       _ = try await store.settle([ended], at: event.occurredAt)
       #expect(
         try await process(event).changes
-          == [.tellSuccessor(.accountDeletionRequested, of: [event.audience]), .eraseAccount(isFinal: true)])
+          == [
+            .tellSuccessor(.accountDeletionRequested, of: [event.audience]),
+            .tellPredecessor(.accountDeletionRequested, of: nil, ending: []), .eraseAccount(isFinal: true),
+          ])
     }
   }
 

@@ -123,6 +123,38 @@ import Testing
     }
   }
 
+  /// What ends the account that the person has now is over with the one of before, too, whose tokens Apple is not asked
+  /// about: the app is another team's.
+  @Test(arguments: [
+    (AccountEvent.Kind.consentRevoked, AccountEvent.Kind.credentialInvalid),
+    (.credentialInvalid, .credentialInvalid), (.accountDelete, .accountDeletionRequested),
+    (.accountDeletionRequested, .accountDeletionRequested),
+  ])
+  func whatEndsAnAccountIsSaidOfTheOneOfBeforeOnce(_ kind: AccountEvent.Kind, _ told: AccountEvent.Kind) async throws {
+    try await RevokerRig.run { rig in
+      let after = try RevokerRig.account("ada")
+      let before = Account(
+        team: try #require(TeamID("Z9Y8X7W6V5")), subject: try #require(AppleSubject("ada-at-the-other-team")))
+      let app = try #require(ClientID(RevokerRig.app))
+      let token = NewToken(kind: .refresh, client: app, value: try #require(SecretToken("r-of-the-team-before")))
+      _ = try await rig.process.store.recordSignIn(before, at: .event(5), tokens: [token])
+      try await rig.signIn(at: 10)
+      try await rig.process.store.transfer(
+        before, to: after, try #require(RelayAddress("ada@privaterelay.appleid.com")), with: app, at: .event(15))
+      try await rig.process.store.removeFromOutbox(rig.process.store.waitingEvents().map(\.id))
+      let revocations = rig.apple.revocationsAsked
+      try rig.happen(kind, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.apple.revocationsAsked == revocations + (kind == .accountDeletionRequested ? 1 : 0))
+      #expect(try await rig.process.store.tokens(of: before).isEmpty)
+      try await rig.restart(rereading: true)
+      try await rig.process.untilDone(1)
+      let waiting = try await rig.process.store.waitingEvents()
+      #expect(waiting.map(\.kind) == [told])
+      #expect(waiting.allSatisfy { $0.account == before && $0.occurredAt == .event(20) && $0.audience == app })
+    }
+  }
+
   @Test func eventsAboutMailArePassedOver() async throws {
     try await RevokerRig.run { rig in
       let address = try #require(RelayAddress("a@privaterelay.appleid.com"))

@@ -85,13 +85,13 @@ package final class DataEraser {
         : ConsumerFailure.expected("targets-in-progress", for: error.pause, detail: detail)
     }
     // Last: until all else is erased, the store remembers how far it is. Who withdrew consent may give it anew without our
-    // being told; whose account is deleted comes back by a sign-in only. The token revoker has told the account that the
-    // person came to with an app, unless they came since.
+    // being told; whose account is deleted comes back by a sign-in only. The token revoker has told the accounts that the
+    // person has at other teams, unless they came since.
     let isStoreErased = plan.contains(ErasureSettings.accountStore)
     let targets = steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : [])
     return Decision(
       Outcome.erased.rawValue, detail: AccountOutcome.Target.text(targets),
-      changes: .tellingSuccessor(of: event, groups)
+      changes: .tellingRelatives(of: event, groups)
         + (isStoreErased ? [.eraseAccount(isFinal: !event.kind.endsConsent)] : []))
   }
 

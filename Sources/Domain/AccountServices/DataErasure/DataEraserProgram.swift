@@ -31,8 +31,10 @@ package enum DataEraserProgram: ConsumerProgram {
     let erasures = Erasures(
       targets, store: surroundings.store, concurrency: surroundings.concurrency, registry: surroundings.registry,
       logger: surroundings.logger, now: { .now }, clock: { .now }, random: { Double.random(in: 0...1) })
+    var groups = own.groups
+    groups.teams = surroundings.teams
     return DataEraser(
-      own.policies, erasures, groups: own.groups, patience: own.patience, store: surroundings.store, now: { .now }
+      own.policies, erasures, groups: groups, patience: own.patience, store: surroundings.store, now: { .now }
     ).consumer
   }
 }

@@ -4,6 +4,8 @@ package import Configuration
 /// Which apps of a team share a person's consent: at Apple, those that are grouped under one primary App ID.
 package struct ConsentGroups: Configurable, Sendable {
   private var groups: [TeamID: [Set<ClientID>]]
+  /// The team of each app that is ours; empty where nobody has said so.
+  package var teams: [ClientID: TeamID] = [:]
 
   /// The groups of each team; one that is not named is one group as a whole.
   package init(_ groups: [TeamID: [Set<ClientID>]]) { self.groups = groups }
@@ -25,6 +27,9 @@ package struct ConsentGroups: Configurable, Sendable {
     }
     for (team, lists) in read { groups[team] = lists }
   }
+
+  /// The apps that are a team's now, as far as is known.
+  func apps(of team: TeamID) -> Set<ClientID> { Set(teams.filter { $0.value == team }.keys) }
 
   /// The apps whose authorizations end where a person withdraws consent from one of a team's; nil is all of them.
   package func clients(of team: TeamID, sharing audience: ClientID) -> Set<ClientID>? {

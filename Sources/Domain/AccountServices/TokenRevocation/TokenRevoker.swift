@@ -118,7 +118,7 @@ package final class TokenRevoker {
 
   private func end(_ event: AccountEvent, _ outcome: Outcome, noting revocations: [StoreChange] = []) -> Decision {
     let ending = StoreChange.endTokens(issuedUpTo: event.occurredAt, of: groups.clients(endedBy: event))
-    return Decision(outcome.rawValue, changes: [ending] + .tellingSuccessor(of: event, groups) + revocations)
+    return Decision(outcome.rawValue, changes: [ending] + .tellingRelatives(of: event, groups) + revocations)
   }
 
   /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.

@@ -14,7 +14,9 @@ package struct TokenRevokerSettings: Configurable {
   package init(reading settings: inout Settings) {
     apple = AppleTokenSettings(reading: &settings)
     teams = TeamsSettings(readingWithKeys: &settings)
-    groups = ConsentGroups(reading: &settings)
+    var groups = ConsentGroups(reading: &settings)
+    groups.teams = teams.teams
+    self.groups = groups
     for (team, clients) in groups.named {
       for client in clients where teams.teams[client] != team {
         settings.refuse("teams.\(team).groups", "\(client) is no audience of \(team)")

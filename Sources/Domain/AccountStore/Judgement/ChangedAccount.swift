@@ -66,10 +66,7 @@ struct ChangedAccount {
       try keep(event.account, keys)
       relay = .set(state)
     case .removeRelay: relay = .removed
-    case .endTokens(let issuedUpTo, let clients):
-      for app in clients.map({ $0.map(\.text) }) ?? [EndedAuthorizations.everyApp] {
-        endedAuthorizations[app] = max(endedAuthorizations[app] ?? issuedUpTo, issuedUpTo)
-      }
+    case .endTokens(let issuedUpTo, let clients): endTokens(issuedUpTo: issuedUpTo, of: clients)
     case .noteOwnRevocation(let client, let isProven):
       ownRevocations[client] = OwnRevocation(of: client, at: event.occurredAt, isProven: isProven)
     case .eraseAccount(let isFinal):
@@ -80,7 +77,14 @@ struct ChangedAccount {
       }
     case .fenceAccount(let isFinal): leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
     // Of another account.
-    case .tellSuccessor: break
+    case .tellSuccessor, .tellPredecessor: break
+    }
+  }
+
+  /// Ends its tokens issued up to a time: those of these apps; nil is all of them.
+  mutating func endTokens(issuedUpTo: Timestamp, of clients: Set<ClientID>?) {
+    for app in clients.map({ $0.map(\.text) }) ?? [EndedAuthorizations.everyApp] {
+      endedAuthorizations[app] = max(endedAuthorizations[app] ?? issuedUpTo, issuedUpTo)
     }
   }
 

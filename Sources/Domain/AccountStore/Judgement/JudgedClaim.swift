@@ -42,6 +42,17 @@ extension [PlannedUser] {
   }
 }
 
+extension [PlannedUser] {
+  /// Who a user of a sending side is; nil where none of them says so.
+  func sentAccount(_ keys: StoreKeys) throws(AccountStoreError) -> Account? {
+    for user in self where user.plan.plan.side == .sending {
+      guard let plan = try user.openedIfWhole(keys) else { continue }
+      if let account = try SentUser(plan: plan, row: user.row).account() { return account }
+    }
+    return nil
+  }
+}
+
 extension PlannedUser {
   /// The plan; nil where it does not open, which keeps nobody from signing in.
   fileprivate func openedIfWhole(_ keys: StoreKeys) throws(AccountStoreError) -> OpenTransferPlan? {

@@ -22,16 +22,16 @@ struct JudgedSettlements {
   private(set) var ledger: [LedgerRow] = []
   /// The accounts of those that were applied.
   private(set) var accounts: [ChangedAccount] = []
-  /// What the accounts that others have become are told.
+  /// What is said of other accounts of the same people.
   private(set) var events: [SealedOutboxRecord] = []
   private var places: [AccountHash: Int] = [:]
   private var settled: [Place: LedgerEntry] = [:]
 
   /// Judges `settlements`, of which the database knows `facts`, each at its index, `kept` of those who may be erased, and
-  /// the `successors` of those who came to another account with an app.
+  /// the `relatives` of those whose person came to another account with an app.
   init(
     _ settlements: [Settlement], _ facts: [EventFacts], kept: [AccountHash: KeptAccount],
-    successors: [AccountHash: Successor], at time: Timestamp, _ keys: StoreKeys
+    _ relatives: Relatives, at time: Timestamp, _ keys: StoreKeys
   ) throws(AccountStoreError) {
     guard facts.count == settlements.count else { throw AccountStoreError(.damaged, "another number of facts") }
     outcomes.reserveCapacity(settlements.count)
@@ -65,10 +65,7 @@ struct JudgedSettlements {
         let account = changed(event.hash, known.account, kept)
         for change in settlement.changes {
           try accounts[account].apply(change, event, keys)
-          guard case .tellSuccessor(let kind, let apps) = change, let successor = successors[event.hash],
-            apps?.contains(successor.client) ?? true
-          else { continue }
-          events.append(try keys.seal(kind, of: successor, after: event, at: time))
+          try tell(change, after: event, relatives, kept, at: time, keys)
         }
         accounts[account].raiseFence(of: event, for: consumer)
         outcomes.append(.applied)
@@ -82,6 +79,42 @@ struct JudgedSettlements {
   /// Whether something of an account was deleted.
   var hasErased: Bool { accounts.contains(where: \.isDeleted) }
 
+  /// Says of another account of the person what a change says.
+  private mutating func tell(
+    _ change: StoreChange, after event: EventReference, _ relatives: Relatives, _ kept: [AccountHash: KeptAccount],
+    at time: Timestamp, _ keys: StoreKeys
+  ) throws(AccountStoreError) {
+    switch change {
+    case .tellSuccessor(let kind, let apps):
+      guard let successor = relatives.successors[event.hash], apps?.contains(successor.link.client) ?? true else {
+        return
+      }
+      try say(kind, of: successor, .successor, after: event, at: time, keys)
+    case .tellPredecessor(let kind, let apps, let ending):
+      guard let former = relatives.predecessors[event.hash], apps?.contains(former.link.client) ?? true else { return }
+      let over = ending?.union([former.link.client])
+      let place = changed(former.hash, former.facts.relay.account, kept)
+      accounts[place].endTokens(issuedUpTo: event.occurredAt, of: over)
+      // Who has signed in to an app that stays with that team goes on there.
+      if let over, !former.facts.apps.isSubset(of: over) { return }
+      try say(kind, of: former, .predecessor, after: event, at: time, keys)
+    case .setRelay, .removeRelay, .endTokens, .noteOwnRevocation, .eraseAccount, .fenceAccount: break
+    }
+  }
+
+  /// Says something of an account, where it is known who that is.
+  private mutating func say(
+    _ kind: AccountEvent.Kind, of relative: Relative, _ direction: RelativeEvent.Direction, after event: EventReference,
+    at time: Timestamp, _ keys: StoreKeys
+  ) throws(AccountStoreError) {
+    guard let account = relative.account else { return }
+    let said = AccountEvent(
+      id: RelativeEvent.id(of: kind, relative.link.account, at: event.occurredAt, direction), team: account.team,
+      audience: relative.link.client, subject: account.subject, kind: kind, occurredAt: event.occurredAt,
+      issuedAt: time)
+    events.append(try keys.seal(said, of: relative.link.account, at: time))
+  }
+
   /// The place of the account among those that are changed.
   private mutating func changed(
     _ hash: AccountHash, _ facts: AccountFacts, _ kept: [AccountHash: KeptAccount]
@@ -90,55 +123,5 @@ struct JudgedSettlements {
     accounts.append(ChangedAccount(hash, facts, kept: kept[hash]))
     places[hash] = accounts.count - 1
     return accounts.count - 1
-  }
-}
-
-extension Settlement {
-  /// Whether another account may be told.
-  var tellsSuccessor: Bool {
-    changes.contains { change in if case .tellSuccessor = change { true } else { false } }
-  }
-}
-
-extension StoreKeys {
-  /// The event that says of an account what happened to the one that it was before.
-  fileprivate func seal(
-    _ kind: AccountEvent.Kind, of successor: Successor, after event: EventReference, at time: Timestamp
-  ) throws(AccountStoreError) -> SealedOutboxRecord {
-    let account = successor.account
-    let id = self.id(of: account)
-    let said = AccountEvent(
-      id: .ofOurOwn("successor", Array(event.id.text.utf8) + id.bytes), team: account.team,
-      audience: successor.client, subject: account.subject, kind: kind, occurredAt: event.occurredAt, issuedAt: time)
-    return try seal(said, of: id, at: time)
-  }
-}
-
-/// The account that another one has become, with an app.
-struct Successor {
-  let account: Account
-  let client: ClientID
-}
-
-/// The same as it is kept.
-struct SealedSuccessor {
-  let former: AccountHash
-  let client: ClientID
-  let row: SealedAccount
-}
-
-extension [SealedSuccessor] {
-  /// Those that open, by what they were before.
-  func opened(_ keys: StoreKeys) throws(AccountStoreError) -> [AccountHash: Successor] {
-    var accounts: [AccountHash: Successor] = [:]
-    for successor in self {
-      do throws(AccountStoreError) {
-        accounts[successor.former] = Successor(
-          account: try successor.row.open(with: keys).account, client: successor.client)
-      } catch {
-        guard error.code == .sealBroken || error.code == .damaged else { throw error }
-      }
-    }
-    return accounts
   }
 }

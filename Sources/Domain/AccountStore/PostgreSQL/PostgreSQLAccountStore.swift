@@ -60,33 +60,65 @@ final class PostgreSQLAccountStore: AccountStore {
     return zip(events, facts).map { event, facts in facts.standing(of: event) }
   }
 
+  /// How often settlements are begun anew as accounts turn out to be joined with others.
+  private static let attempts = 8
+
   /// Writes the settlements, however many there are, in three exchanges with the server: locks and facts, writes, commit.
+  /// Where another account of a person is told of something, it takes a transaction more, as all accounts are locked in one
+  /// order: the first one finds out which those are, and writes nothing.
   func settle(
     _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp
   ) async throws(AccountStoreError) -> Settled {
     guard !settlements.isEmpty || !marks.isEmpty else { return Settled() }
+    var links = AccountLinks()
+    for _ in 0..<Self.attempts {
+      switch try await settle(settlements, announced: marks, at: time, linked: links) {
+      case .settled(let settled): return settled
+      case .linked(let found): links = found
+      }
+    }
+    throw AccountStoreError.usersChanged
+  }
+
+  private enum Attempt: Sendable {
+    case settled(Settled)
+    /// Accounts are joined otherwise than was assumed. Nothing was written.
+    case linked(AccountLinks)
+  }
+
+  private func settle(
+    _ settlements: [Settlement], announced marks: [AnnouncedMark], at time: Timestamp, linked links: AccountLinks
+  ) async throws(AccountStoreError) -> Attempt {
     let order = marks.indices.sorted { marks[$0].partition < marks[$1].partition }
-    return try await keyed.write(to: settlements.lazy.map(\.event.account)) { connection, keys in
+    let others = Array(links.accounts)
+    return try await keyed.write(to: settlements.lazy.map(\.event.account), and: others) { connection, keys in
       let settlements = keys.current(settlements)
+      let told = settlements.filter(\.tellsRelatives).map(\.event)
       var facts: [EventFacts] = []
       var kept: [AccountHash: KeptAccount] = [:]
+      var found = AccountLinks()
       if !settlements.isEmpty {
         var batch = Batch.locked
-        batch.lock(settlements.map(\.event.hash), keys)
+        batch.lock(settlements.map(\.event.hash) + others.map { keys.hash(of: $0) }, keys)
         let first = batch.count
         PostgreSQLFacts.read(settlements.map { ($0.event, $0.consumer) }, in: &batch)
         let erased = settlements.filter(\.erases).map(\.event.hash)
         if !erased.isEmpty { PostgreSQLFacts.readKept(erased, in: &batch) }
+        let linking = batch.count
+        if !told.isEmpty { PostgreSQLArrivals.readLinks(of: told.map { keys.id(of: $0.account) }, in: &batch) }
         try await connection.run(locked: batch, keys) { execution, row throws(PostgreSQLError) in
           if execution == first {
             facts.append(try EventFacts(reading: row))
+          } else if execution == linking {
+            try found.add(row)
           } else {
             try kept.add(row, of: execution - first - 1)
           }
         }
       }
-      let successors = try await connection.successors(of: settlements, keys)
-      let judged = try JudgedSettlements(settlements, facts, kept: kept, successors: successors, at: time, keys)
+      guard found == links else { return Attempt.linked(found) }
+      let relatives = try await connection.relatives(links, of: told, keys)
+      let judged = try JudgedSettlements(settlements, facts, kept: kept, relatives, at: time, keys)
       var writing = Batch()
       try PostgreSQLWrites.write(judged, of: settlements, at: time, keys, in: &writing)
       // The last of all: others wait for them no longer than the commit takes.
@@ -94,7 +126,7 @@ final class PostgreSQLAccountStore: AccountStore {
       PostgreSQLWrites.raise(order.map { marks[$0] }, in: &writing)
       let counts = try await connection.run(writing)
       let fenced = zip(order, counts[firstMark...]).filter { $0.1 == 0 }.map(\.0).sorted()
-      return Settled(outcomes: judged.outcomes, fenced: fenced.map { marks[$0] })
+      return Attempt.settled(Settled(outcomes: judged.outcomes, fenced: fenced.map { marks[$0] }))
     }
   }
 

@@ -69,6 +69,15 @@ enum PostgreSQLArrivals {
       """, PostgreSQLArray(accounts.map { keys.hash(of: $0).bytes }))
   }
 
+  /// Adds an execution that reads what accounts have become, and what they were before.
+  static func readLinks(of accounts: [AccountID], in batch: inout Batch) {
+    batch.append(
+      """
+      SELECT account, former, client, at FROM siwa.transferred_account WHERE account = ANY ($1) AND former IS NOT NULL
+      UNION SELECT account, former, client, at FROM siwa.transferred_account WHERE former = ANY ($1)
+      """, PostgreSQLArray(accounts.map(\.bytes)))
+  }
+
   /// Adds what arrivals have come to.
   static func write(
     _ judged: JudgedArrivals, _ keys: StoreKeys, in batch: inout Batch
@@ -100,36 +109,57 @@ extension Connection {
     ) { row throws(PostgreSQLError) in AccountID(bytes: try row.value(0)) }.compactMap(\.self)
   }
 
-  /// The accounts that others have become, by the hashes of those.
-  func successors(of settlements: [Settlement], _ keys: StoreKeys) async throws -> [AccountHash: Successor] {
-    let told = settlements.filter(\.tellsSuccessor).map(\.event)
-    if told.isEmpty { return [:] }
-    let formers = Dictionary(told.map { (keys.id(of: $0.account).bytes, $0.hash) }) { first, _ in first }
-    let found = try await query(
-      "SELECT former, account, client FROM siwa.transferred_account WHERE former = ANY ($1)",
-      PostgreSQLArray(Array(formers.keys)), limit: PostgreSQLStoreDatabase.limit
-    ) { row throws(PostgreSQLError) in
-      (
-        former: try row.value(0, as: [UInt8].self), id: AccountID(bytes: try row.value(1)),
-        client: ClientID(try row.value(2))
-      )
+  /// The other accounts of the people of whom something is said, which are locked.
+  func relatives(_ links: AccountLinks, of events: [EventReference], _ keys: StoreKeys) async throws -> Relatives {
+    let ids = Array(links.accounts)
+    if ids.isEmpty { return Relatives() }
+    let places = Dictionary(ids.map { (keys.hash(of: $0), $0) }) { first, _ in first }
+    let hashes = PostgreSQLArray(places.keys.map(\.bytes))
+    var batch = Batch.byKey
+    batch.append(
+      """
+      SELECT relay.status, relay.since, relay.is_private, relay.address,
+        data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at, asked.hash,
+        team, subject
+      FROM unnest($1) AS asked (hash) LEFT JOIN siwa.relay USING (hash) LEFT JOIN siwa.account USING (hash)
+        LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
+      """, hashes)
+    batch.append("SELECT DISTINCT hash, client FROM siwa.token WHERE hash = ANY ($1) AND invalid_at IS NULL", hashes)
+    var facts: [AccountID: RelativeFacts] = [:]
+    try await run(batch) { execution, row throws(PostgreSQLError) in
+      switch execution {
+      case 1:
+        let hash = try row.hash(10)
+        guard let id = places[hash] else { return }
+        let relay = RelayFacts(relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
+        facts[id, default: RelativeFacts()].relay = relay
+        guard let key = relay.account.key else { return }
+        facts[id]?.row = SealedAccount(hash: hash, team: try row.value(11), subject: try row.value(12), key: key)
+      case 2:
+        guard let client = ClientID(try row.value(1)) else { throw .unexpectedValue("a token's client") }
+        if let id = places[try row.hash(0)] { facts[id, default: RelativeFacts()].apps.insert(client) }
+      default: break
+      }
     }
-    var rows: [SealedSuccessor] = []
-    for (former, id, client) in found {
-      guard let former = formers[former], let id, let client else { continue }
-      // While the hashing key is being replaced, it bears one hash or the other.
-      let hashes = [keys.hash(of: id).bytes] + (keys.state.isMoving ? [keys.hashing.move(of: id).from.bytes] : [])
-      let row = try await query(
-        "SELECT hash, team, subject, data_key, master_key_id FROM siwa.account WHERE hash = ANY ($1)",
-        PostgreSQLArray(hashes), limit: PostgreSQLStoreDatabase.limit
-      ) { row throws(PostgreSQLError) in
-        SealedAccount(
-          hash: try row.hash(0), team: try row.value(1), subject: try row.value(2),
-          key: AccountFacts.WrappedKey(bytes: try row.value(3), masterKeyID: try row.value(4)))
-      }.first
-      if let row { rows.append(SealedSuccessor(former: former, client: client, row: row)) }
+    for id in ids where facts[id]?.row == nil {
+      facts[id, default: RelativeFacts()].planned = try await plannedUsers(as: [id]).sentAccount(keys)
     }
-    return try rows.opened(keys)
+    return try Relatives(links, facts, of: events, keys)
+  }
+
+  /// The users who have these accounts, but for those with a conflict.
+  func plannedUsers(as accounts: [AccountID]) async throws -> [PlannedUser] {
+    let rows = try await query(
+      """
+      SELECT number, state, reason, account, identifier, has_signed_in, person, plan FROM siwa.transfer_user
+      WHERE account = ANY ($1) AND state <> 'conflict' ORDER BY plan, number
+      """, PostgreSQLArray(accounts.map(\.bytes)), limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in (row: try TransferRow(reading: row), plan: try row.value(7, as: Int64.self)) }
+    if rows.isEmpty { return [] }
+    let plans = try await transferPlans()
+    return rows.compactMap { user in
+      plans.first { $0.number == user.plan }.map { PlannedUser(plan: $0, row: user.row) }
+    }
   }
 }
 
@@ -163,6 +193,16 @@ extension Connection {
     {
       row throws(PostgreSQLError) in try AccountOrigin(reading: row)
     }
+  }
+}
+
+extension AccountLinks {
+  /// Adds a row.
+  mutating func add(_ row: borrowing Row) throws(PostgreSQLError) {
+    guard let account = AccountID(bytes: try row.value(0)), let former = AccountID(bytes: try row.value(1)),
+      let client = ClientID(try row.value(2))
+    else { throw .unexpectedValue("what an account has become") }
+    add(account, from: former, with: client, at: try row.time(3))
   }
 }
 

@@ -18,6 +18,7 @@ final class SQLiteAccounts {
   private let tokenQuestion: Statement
   private let ended: Statement
   private let endedReading: Statement
+  private let appReading: Statement
   private let ownRevocation: Statement
   private let ownRevocationReading: Statement
   private let database: Database
@@ -72,6 +73,7 @@ final class SQLiteAccounts {
       ON CONFLICT DO UPDATE SET issued_up_to = max(issued_up_to, excluded.issued_up_to)
       """)
     endedReading = try database.prepare("SELECT client, issued_up_to FROM ended_authorization WHERE hash = ?")
+    appReading = try database.prepare("SELECT DISTINCT client FROM token WHERE hash = ? AND invalid_at IS NULL")
     ownRevocation = try database.prepare(
       """
       INSERT INTO own_revocation (hash, client, at, is_proven, generation) VALUES (?, ?, ?, ?, ?)
@@ -167,6 +169,16 @@ final class SQLiteAccounts {
       found.endedAt[try row.value(0)] = try row.time(1)
     }
     return found
+  }
+
+  /// The apps of which a token is held that is not known to be invalid.
+  func apps(of hash: AccountHash) throws(SQLiteError) -> Set<ClientID> {
+    var apps: Set<ClientID> = []
+    try appReading.forEach(hash.bytes) { row throws(SQLiteError) in
+      guard let client = ClientID(try row.value(0)) else { throw .malformed("a token's client") }
+      apps.insert(client)
+    }
+    return apps
   }
 
   /// What was revoked by ourselves, and not given anew.

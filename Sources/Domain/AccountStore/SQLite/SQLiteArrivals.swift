@@ -7,6 +7,9 @@ final class SQLiteArrivals {
   private let owners: Statement
   private let origin: Statement
   private let successor: Statement
+  private let links: Statement
+  private let existence: Statement
+  private let accountUsers: Statement
   private let writing: Statement
   private let account: Statement
 
@@ -19,7 +22,18 @@ final class SQLiteArrivals {
     owners = try database.prepare(
       "SELECT number, plan FROM transfer_user WHERE account = ? AND state <> 'conflict'")
     origin = try database.prepare("SELECT from_team, former, client FROM transferred_account WHERE account = ?")
-    successor = try database.prepare("SELECT account, client FROM transferred_account WHERE former = ?")
+    successor = try database.prepare("SELECT account FROM transferred_account WHERE former = ?")
+    links = try database.prepare(
+      """
+      SELECT account, former, client, at FROM transferred_account WHERE account = ?1 AND former IS NOT NULL
+      UNION SELECT account, former, client, at FROM transferred_account WHERE former = ?1
+      """)
+    existence = try database.prepare("SELECT EXISTS (SELECT 1 FROM transferred_account)")
+    accountUsers = try database.prepare(
+      """
+      SELECT number, state, reason, account, identifier, has_signed_in, person, plan FROM transfer_user
+      WHERE account = ? AND state <> 'conflict'
+      """)
     writing = try database.prepare(
       """
       INSERT INTO transferred_account (account, from_team, client, former, at) VALUES (?, ?, ?, ?, ?)
@@ -58,14 +72,40 @@ final class SQLiteArrivals {
     }
   }
 
-  /// What an account has become, and with which app.
-  func successor(of account: AccountID) throws(SQLiteError) -> (id: AccountID, client: ClientID)? {
+  /// What an account has become.
+  func successor(of account: AccountID) throws(SQLiteError) -> AccountID? {
     try successor.first(account.bytes) { row throws(SQLiteError) in
-      guard let id = AccountID(bytes: try row.value(0)), let client = ClientID(try row.value(1)) else {
-        throw .malformed("what an account has become")
-      }
-      return (id, client)
+      guard let id = AccountID(bytes: try row.value(0)) else { throw .malformed("what an account has become") }
+      return id
     }
+  }
+
+  /// What accounts have become, and what they were before.
+  func links(of accounts: [AccountID]) throws(SQLiteError) -> AccountLinks {
+    var found = AccountLinks()
+    // Mostly there are none at all.
+    let exists: Int64? = try existence.first { row throws(SQLiteError) in try row.value(0) }
+    guard exists == 1 else { return found }
+    for account in accounts {
+      try links.forEach(account.bytes) { row throws(SQLiteError) in
+        guard let id = AccountID(bytes: try row.value(0)), let former = AccountID(bytes: try row.value(1)),
+          let client = ClientID(try row.value(2))
+        else { throw .malformed("what an account has become") }
+        found.add(id, from: former, with: client, at: try row.time(3))
+      }
+    }
+    return found
+  }
+
+  /// The users who have an account, but for those with a conflict.
+  func users(as account: AccountID, in plans: [SealedTransferPlan]) throws(SQLiteError) -> [PlannedUser] {
+    var users: [PlannedUser] = []
+    try accountUsers.forEach(account.bytes) { row throws(SQLiteError) in
+      let number: Int64 = try row.value(7)
+      guard let plan = plans.first(where: { $0.number == number }) else { return }
+      users.append(PlannedUser(plan: plan, row: try TransferRow(reading: row)))
+    }
+    return users
   }
 
   /// Writes how an account came.
@@ -93,7 +133,7 @@ extension SQLiteStoreFile {
     if keys.state.isMoving { _ = try move(Set(all.map { keys.hashing.move(of: $0) })) }
     try AccountStoreError.translating { () throws(SQLiteError) in
       facts.origins[id] = try arrivals.origin(of: id)
-      if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former)?.id }
+      if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former) }
       for id in all { facts.accounts[keys.hash(of: id)] = try accounts.relayFacts(of: keys.hash(of: id)) }
     }
   }
@@ -127,21 +167,33 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// The accounts that others have become, of which events are settled.
-  func successors(of settlements: [Settlement]) throws(AccountStoreError) -> [AccountHash: Successor] {
-    var rows: [SealedSuccessor] = []
-    for event in settlements.filter(\.tellsSuccessor).map(\.event) {
-      let successor = try AccountStoreError.translating { () throws(SQLiteError) in
-        try arrivals.successor(of: keys.id(of: event.account))
-      }
-      guard let (id, client) = successor else { continue }
-      if keys.state.isMoving { _ = try move([keys.hashing.move(of: id)]) }
-      let row = try AccountStoreError.translating { () throws(SQLiteError) in
-        try arrivals.account(keys.hash(of: id))
-      }
-      if let row { rows.append(SealedSuccessor(former: event.hash, client: client, row: row)) }
+  /// The other accounts of the people of whom something is said.
+  func relatives(of settlements: [Settlement]) throws(AccountStoreError) -> Relatives {
+    let told = settlements.filter(\.tellsRelatives).map(\.event)
+    if told.isEmpty { return Relatives() }
+    let links = try AccountStoreError.translating { () throws(SQLiteError) in
+      try arrivals.links(of: told.map { keys.id(of: $0.account) })
     }
-    return try rows.opened(keys)
+    let ids = links.accounts
+    if ids.isEmpty { return Relatives() }
+    if keys.state.isMoving { _ = try move(Set(ids.map { keys.hashing.move(of: $0) })) }
+    var facts: [AccountID: RelativeFacts] = [:]
+    for id in ids { facts[id] = try relativeFacts(of: id) }
+    return try Relatives(links, facts, of: told, keys)
+  }
+
+  private func relativeFacts(of id: AccountID) throws(AccountStoreError) -> RelativeFacts {
+    let hash = keys.hash(of: id)
+    var facts = try AccountStoreError.translating { () throws(SQLiteError) in
+      RelativeFacts(
+        row: try arrivals.account(hash), relay: try accounts.relayFacts(of: hash), apps: try accounts.apps(of: hash))
+    }
+    guard facts.row == nil else { return facts }
+    let users = try AccountStoreError.translating { () throws(SQLiteError) in
+      try arrivals.users(as: id, in: transfers.plans())
+    }
+    facts.planned = try users.sentAccount(keys)
+    return facts
   }
 
   /// Whom an account is recognized as.

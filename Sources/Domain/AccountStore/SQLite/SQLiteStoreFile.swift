@@ -75,7 +75,7 @@ final class SQLiteStoreFile {
         return (facts, kept)
       }
       let judged = try JudgedSettlements(
-        settlements, facts, kept: kept, successors: successors(of: settlements), at: time, keys)
+        settlements, facts, kept: kept, relatives(of: settlements), at: time, keys)
       try write(judged.accounts)
       if judged.hasErased { rememberErased() }
       return try AccountStoreError.translating { () throws(SQLiteError) in

@@ -1,3 +1,4 @@
+package import AccountEvents
 package import AccountStore
 public import EventLoop
 package import Kafka
@@ -21,14 +22,17 @@ public final class ConsumerSurroundings {
   package let kafka: KafkaConfiguration
   /// How many events are processed at once, where that waits for something outside.
   package let concurrency: Int
+  /// The team of each app that is ours; empty where events are not verified, for which it is read.
+  package let teams: [ClientID: TeamID]
   private(set) var companions: [Companion] = []
 
   /// Surroundings from their parts.
   package init(
-    store: any AccountStore, log: any EventLog, kafka: KafkaConfiguration, concurrency: Int, registry: MetricsRegistry,
-    logger: Logger
+    store: any AccountStore, log: any EventLog, kafka: KafkaConfiguration, concurrency: Int,
+    teams: [ClientID: TeamID], registry: MetricsRegistry, logger: Logger
   ) {
     (self.store, self.log, self.kafka, self.concurrency) = (store, log, kafka, concurrency)
+    self.teams = teams
     (self.registry, self.logger) = (registry, logger)
   }
 

@@ -33,8 +33,8 @@ package final class RunningConsumer {
     }
     let settings = configuration.consumer
     let surroundings = ConsumerSurroundings(
-      store: store, log: log, kafka: kafka, concurrency: settings.bounds.concurrency, registry: registry,
-      logger: logger)
+      store: store, log: log, kafka: kafka, concurrency: settings.bounds.concurrency,
+      teams: configuration.verification?.teams ?? [:], registry: registry, logger: logger)
     var consumer = try await Program.makeConsumer(configuration.own, in: surroundings)
     if let settings = configuration.verification {
       let keys = RecordedSigningKeys(Agenda(SystemAlarmClock()), logger: logger) { () throws(KafkaError) in
