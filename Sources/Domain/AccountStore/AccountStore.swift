@@ -50,8 +50,9 @@ package protocol AccountStore: TransferStore {
   ///
   /// With the `claim` of a believed identity token that the person comes from another team, and within the time for that:
   /// the user of a receiving plan is done, in the same transaction. Where their account of before is in this store, that one
-  /// and this are joined: what is known of mail moves, with the address of the claim, and events of our own say so. Where two
-  /// accounts would become one, the user is a conflict, and nothing is joined.
+  /// and this are joined: what is known of mail moves, with the address of the claim, and events of our own say so. It stays
+  /// with the account of before as well where a token of another app is held there. Where two accounts would become one, the
+  /// user is a conflict, and nothing is joined.
   func recordSignIn(
     _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
     claiming claim: TransferClaim?

@@ -60,6 +60,10 @@ package enum StoreChange: Sendable, Hashable {
   /// Where the person came to another account with one of these apps, when that changed teams: an event of our own says the
   /// same of that one, as of the same moment. Nil is whatever app.
   case tellSuccessor(AccountEvent.Kind, of: Set<ClientID>?)
+  /// Mail to the account is as an event of this app says. Where the person came to another account with that app, when it
+  /// changed teams, mail to that one is so as well, at its own address, unless it is known of a later moment how it is; and an
+  /// event of our own says so.
+  case tellSuccessorOfMail(RelayState, of: ClientID)
   /// Where the person came to this account with one of these apps, when that changed teams, nil is whatever app: at the
   /// account of before, the tokens of that app and of the apps of `ending` are deleted that were issued until the event, and
   /// not kept where they become known later; nil is all tokens. Where a token of no other app is held there, an event of our

@@ -103,6 +103,36 @@ import Testing
     await relay.drain()
   }
 
+  /// Apple tells late of the account of before: the new one hears of it, at its own address, and once.
+  @Test func whatComesLateForTheAccountOfBeforeIsSaidOfTheNewOne() async throws {
+    let relay = try await relay()
+    try await relay.assign(0)
+    let before = AccountEvent.sample(1).account
+    let after = Account(team: try #require(TeamID("Z9Y8X7W6V5")), subject: try #require(AppleSubject("ada-elsewhere")))
+    let address = try #require(RelayAddress("other@privaterelay.appleid.com"))
+    try await relay.send(try Happening("enabled", 5).event())
+    try await relay.store.transfer(
+      before, to: after, address, with: AccountEvent.sample(1).audience, at: .sample(1_700_000_100_000))
+    func publish() async throws -> [Account] {
+      let events = try await relay.store.waitingEvents()
+      try await relay.store.removeFromOutbox(events.map(\.id))
+      for event in events { try await relay.send(event) }
+      return events.map(\.account)
+    }
+    #expect(try await publish() == [before, after])
+    let late = try Happening("disabled", 7).event()
+    try await relay.send(late)
+    #expect(try await publish() == [after])
+    try await relay.send(late)
+    #expect(try await publish() == [])
+    let last = relay.cluster.appended(on: Topic.emailRelay.name).last { $0.key == after.key }
+    let record = try RelayRecord(decoding: try #require(last?.value))
+    #expect(record.state.status == .disabled && record.state.address == address)
+    #expect(record.state.since == late.occurredAt)
+    #expect(try await relay.store.relayStates(of: [after]) == [.known(record.state)])
+    await relay.drain()
+  }
+
   /// The authorization of that sign-in is over, whatever Apple has told of mail since.
   @Test func whatIsKnownOfMailGoesWithAnAuthorizationThatIsFoundToBeOver() async throws {
     let relay = try await relay()

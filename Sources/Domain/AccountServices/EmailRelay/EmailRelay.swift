@@ -47,7 +47,8 @@ package enum EmailRelay {
       return Decision(
         Outcome.forgotten.rawValue, changes: isGone ? [.removeRelay, .fenceAccount(isFinal: true)] : [.removeRelay])
     }
-    return Decision(Outcome.kept.rawValue, changes: [.setRelay(state)])
+    return Decision(
+      Outcome.kept.rawValue, changes: [.setRelay(state), .tellSuccessorOfMail(state, of: event.audience)])
   }
 
   @Sendable private static func announce(

@@ -77,7 +77,7 @@ struct ChangedAccount {
       }
     case .fenceAccount(let isFinal): leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
     // Of another account.
-    case .tellSuccessor, .tellPredecessor: break
+    case .tellSuccessor, .tellSuccessorOfMail, .tellPredecessor: break
     }
   }
 

@@ -38,6 +38,8 @@ struct ArrivalFacts {
   var successors: [AccountID: AccountID] = [:]
   /// Accounts, and what is known of mail to them.
   var accounts: [AccountHash: RelayFacts] = [:]
+  /// The apps of which a token of an account is held that is not known to be invalid.
+  var apps: [AccountHash: Set<ClientID>] = [:]
 
   /// The accounts that there are, and those of before.
   func concerned(_ keys: StoreKeys) -> Set<AccountHash> {
@@ -47,8 +49,8 @@ struct ArrivalFacts {
 }
 
 /// Arrivals, judged one after the other by what the database had and those before have come to: an account at the team that
-/// has the app now is joined with the one at the team before, where that is in the same store. Its state of mail moves, and
-/// events of our own say so.
+/// has the app now is joined with the one at the team before, where that is in the same store. Its state of mail moves, unless
+/// the person has signed in to an app that stays with that team, which needs it; and events of our own say so.
 struct JudgedArrivals {
   private(set) var accounts: [AccountHash: ChangedAccount] = [:]
   /// The origins that are to be written.
@@ -85,7 +87,8 @@ struct JudgedArrivals {
     if let sent, let former = sent.row.account {
       let formerHash = keys.hash(of: former)
       if let state = try mail(of: arrival, hash, from: formerHash) { account.setMail(state) }
-      if let known = facts.accounts[formerHash], known.relay != nil {
+      let isLeft = (facts.apps[formerHash] ?? []).isSubset(of: [arrival.client])
+      if isLeft, let known = facts.accounts[formerHash], known.relay != nil {
         var before = accounts[formerHash] ?? ChangedAccount(formerHash, known.account)
         before.forgetMail()
         accounts[formerHash] = before
@@ -115,14 +118,7 @@ struct JudgedArrivals {
 
   /// What is known of mail to an account. What does not open keeps nobody from signing in.
   private func state(of hash: AccountHash) throws(AccountStoreError) -> RelayState? {
-    guard let known = facts.accounts[hash] else { return nil }
-    do throws(AccountStoreError) {
-      guard case .known(let state) = try known.knowledge(of: hash, with: keys) else { return nil }
-      return state
-    } catch {
-      guard error.code == .sealBroken || error.code == .damaged else { throw error }
-      return nil
-    }
+    try facts.accounts[hash]?.stateIfWhole(of: hash, with: keys)
   }
 
   /// Says of one of the accounts that it is part of a transfer, and of the other one nothing.

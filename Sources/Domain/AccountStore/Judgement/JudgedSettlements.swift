@@ -27,19 +27,24 @@ struct JudgedSettlements {
   private var places: [AccountHash: Int] = [:]
   private var settled: [Place: LedgerEntry] = [:]
 
-  /// Judges `settlements`, of which the database knows `facts`, each at its index, `kept` of those who may be erased, and
+  /// Judges settlements, of which the database knows `facts`, each at its index, `kept` of those who may be erased, and
   /// the `relatives` of those whose person came to another account with an app.
   init(
-    _ settlements: [Settlement], _ facts: [EventFacts], kept: [AccountHash: KeptAccount],
+    _ linked: LinkedSettlements, _ facts: [EventFacts], kept: [AccountHash: KeptAccount],
     _ relatives: Relatives, at time: Timestamp, _ keys: StoreKeys
   ) throws(AccountStoreError) {
+    let settlements = linked.all
     guard facts.count == settlements.count else { throw AccountStoreError(.damaged, "another number of facts") }
     outcomes.reserveCapacity(settlements.count)
     ledger.reserveCapacity(settlements.count)
     accounts.reserveCapacity(settlements.count)
     places.reserveCapacity(settlements.count)
     settled.reserveCapacity(settlements.count)
+    var isLastApplied = false
     for (index, settlement) in settlements.enumerated() {
+      let follows = linked.followers[index]
+      if follows != nil, !isLastApplied { continue }
+      isLastApplied = false
       let (event, consumer) = (settlement.event, settlement.consumer)
       let place = Place(consumer: consumer, event: event.id)
       var known = facts[index]
@@ -51,14 +56,14 @@ struct JudgedSettlements {
       var (outcome, detail) = ("", "")
       switch known.standing(of: event) {
       case .settled(let entry):
-        outcomes.append(.repeated(entry))
+        if follows == nil { outcomes.append(.repeated(entry)) }
         continue
       case .superseded(let cause):
         outcome = cause.outcome
-        outcomes.append(.superseded(cause))
+        if follows == nil { outcomes.append(.superseded(cause)) }
       case .open:
         guard let decided = settlement.outcome else {
-          outcomes.append(.open)
+          if follows == nil { outcomes.append(.open) }
           continue
         }
         (outcome, detail) = (decided, settlement.detail)
@@ -68,7 +73,12 @@ struct JudgedSettlements {
           try tell(change, after: event, relatives, kept, at: time, keys)
         }
         accounts[account].raiseFence(of: event, for: consumer)
-        outcomes.append(.applied)
+        if let follows {
+          events.append(try keys.sealNewsOfMail(after: event, with: follows, at: time))
+        } else {
+          outcomes.append(.applied)
+          isLastApplied = true
+        }
       }
       settled[place] = LedgerEntry(origin: event.origin, outcome: outcome, detail: detail, at: time)
       ledger.append(
@@ -98,7 +108,8 @@ struct JudgedSettlements {
       // Who has signed in to an app that stays with that team goes on there.
       if let over, !former.facts.apps.isSubset(of: over) { return }
       try say(kind, of: former, .predecessor, after: event, at: time, keys)
-    case .setRelay, .removeRelay, .endTokens, .noteOwnRevocation, .eraseAccount, .fenceAccount: break
+    case .tellSuccessorOfMail, .setRelay, .removeRelay, .endTokens, .noteOwnRevocation, .eraseAccount, .fenceAccount:
+      break
     }
   }
 
@@ -123,5 +134,17 @@ struct JudgedSettlements {
     accounts.append(ChangedAccount(hash, facts, kept: kept[hash]))
     places[hash] = accounts.count - 1
     return accounts.count - 1
+  }
+}
+
+extension StoreKeys {
+  /// The event that has it said anew how mail to an account is.
+  fileprivate func sealNewsOfMail(
+    after event: EventReference, with client: ClientID, at time: Timestamp
+  ) throws(AccountStoreError) -> SealedOutboxRecord {
+    let said = AccountEvent(
+      id: .ofOurOwn("transferred", Array(event.id.text.utf8)), team: event.account.team, audience: client,
+      subject: event.account.subject, kind: .accountTransferred, occurredAt: event.occurredAt, issuedAt: time)
+    return try seal(said, of: id(of: event.account), at: time)
   }
 }

@@ -27,6 +27,18 @@ struct AccountLinks: Equatable {
   }
 }
 
+/// Of which accounts it has to be known what they have become, or what they were before.
+struct LinkQuestion {
+  let successors: [AccountID]
+  let predecessors: [AccountID]
+
+  /// What settlements ask.
+  init(_ settlements: [Settlement], _ keys: StoreKeys) {
+    successors = settlements.filter(\.tellsSuccessor).map { keys.id(of: $0.event) }
+    predecessors = settlements.filter(\.tellsPredecessor).map { keys.id(of: $0.event) }
+  }
+}
+
 /// What a database has of an account that is another one's relative.
 struct RelativeFacts {
   /// Its row; nil where there is none.
@@ -61,18 +73,76 @@ struct Relatives {
   /// Nobody.
   init() {}
 
-  /// Those whom events are told of, by what a database has.
+  /// Those of whom settlements say something, by what a database has.
   init(
-    _ links: AccountLinks, _ facts: [AccountID: RelativeFacts], of events: [EventReference], _ keys: StoreKeys
+    _ links: AccountLinks, _ facts: [AccountID: RelativeFacts], of settlements: [Settlement], _ keys: StoreKeys
   ) throws(AccountStoreError) {
-    for event in events {
-      let id = keys.id(of: event.account)
+    for settlement in settlements where settlement.tellsRelatives {
+      let event = settlement.event
+      let id = keys.id(of: event)
       if let link = links.successors[id] {
         successors[event.hash] = try Relative(link, facts[link.account] ?? RelativeFacts(), keys)
       }
       if let link = links.predecessors[id] {
         predecessors[event.hash] = try Relative(link, facts[link.account] ?? RelativeFacts(), keys)
       }
+    }
+  }
+}
+
+/// Settlements, and right behind each the one that follows from it for mail to the account that the person has now: that is
+/// judged as if the event had happened to that account.
+struct LinkedSettlements {
+  private(set) var all: [Settlement] = []
+  /// The places of those that follow from the one before, and the app that the person has come with.
+  private(set) var followers: [Int: ClientID] = [:]
+
+  init(_ settlements: [Settlement], _ relatives: Relatives, _ keys: StoreKeys) throws(AccountStoreError) {
+    guard !relatives.successors.isEmpty else {
+      all = settlements
+      return
+    }
+    for settlement in settlements {
+      all.append(settlement)
+      guard let successor = relatives.successors[settlement.event.hash],
+        let follower = try settlement.follower(for: successor, keys)
+      else { continue }
+      followers[all.count] = successor.link.client
+      all.append(follower)
+    }
+  }
+}
+
+extension Settlement {
+  /// What follows for mail to the account that the person has now; nil where nothing does.
+  fileprivate func follower(for successor: Relative, _ keys: StoreKeys) throws(AccountStoreError) -> Settlement? {
+    guard let outcome, let account = successor.account else { return nil }
+    for change in changes {
+      guard case .tellSuccessorOfMail(let said, let client) = change, client == successor.link.client else { continue }
+      let known = try successor.facts.relay.stateIfWhole(of: successor.hash, with: keys)
+      // What was assumed when the two were joined is less than what Apple says.
+      if let known, known.since >= said.since, known.since != successor.link.joinedAt { return nil }
+      let state = RelayState(
+        status: said.status, address: known?.address, isPrivate: known?.isPrivate ?? said.isPrivate, since: said.since)
+      let following = EventReference(
+        id: .ofOurOwn("mail", Array(event.id.text.utf8) + successor.link.account.bytes), account: account,
+        hash: successor.hash, occurredAt: event.occurredAt, origin: event.origin, weight: event.weight,
+        yieldsTo: event.yieldsTo)
+      return Settlement(of: following, by: consumer, outcome: outcome, changes: [.setRelay(state)])
+    }
+    return nil
+  }
+}
+
+extension RelayFacts {
+  /// What is known of mail; nil also where that does not open.
+  func stateIfWhole(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> RelayState? {
+    do throws(AccountStoreError) {
+      guard case .known(let state) = try knowledge(of: hash, with: keys) else { return nil }
+      return state
+    } catch {
+      guard error.code == .sealBroken || error.code == .damaged else { throw error }
+      return nil
     }
   }
 }
@@ -91,12 +161,21 @@ extension SealedAccount {
 
 extension Settlement {
   /// Whether something is said of another account of the person.
-  var tellsRelatives: Bool {
+  var tellsRelatives: Bool { tellsSuccessor || tellsPredecessor }
+
+  /// Whether something is said of the account that this one has become.
+  fileprivate var tellsSuccessor: Bool {
     changes.contains { change in
       switch change {
-      case .tellSuccessor, .tellPredecessor: true
-      case .setRelay, .removeRelay, .endTokens, .noteOwnRevocation, .eraseAccount, .fenceAccount: false
+      case .tellSuccessor, .tellSuccessorOfMail: true
+      case .tellPredecessor, .setRelay, .removeRelay, .endTokens, .noteOwnRevocation, .eraseAccount, .fenceAccount:
+        false
       }
     }
+  }
+
+  /// Whether something is said of the account that this one was before.
+  fileprivate var tellsPredecessor: Bool {
+    changes.contains { change in if case .tellPredecessor = change { true } else { false } }
   }
 }

@@ -84,6 +84,12 @@ extension StoreKeys {
     try seal(deletion.event(of: account), of: deletion.account, at: time)
   }
 
+  /// The name of an event's account outside of the store.
+  func id(of event: EventReference) -> AccountID {
+    // Its hash is that, as long as there is no other key.
+    (generation == 1 ? AccountID(bytes: event.hash.bytes) : nil) ?? id(of: event.account)
+  }
+
   /// The name of the account outside of the store.
   func id(of account: Account) -> AccountID {
     guard let first = hashing.hashes(of: account).first, let id = AccountID(bytes: first.bytes) else {

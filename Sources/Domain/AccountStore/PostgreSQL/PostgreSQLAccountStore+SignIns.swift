@@ -208,7 +208,7 @@ extension Connection {
     var reading = PostgreSQLArrivals.Reading()
     var owners: [Int64: Int64] = [:]
     try await run(batch) { execution, row throws(PostgreSQLError) in
-      if execution == 5 { owners[try row.value(1)] = try row.value(0) } else { try reading.add(row, of: execution - 1) }
+      if execution == 6 { owners[try row.value(1)] = try row.value(0) } else { try reading.add(row, of: execution - 1) }
     }
     let users = reading.users(of: identifier)
     reading.facts.sent[identifier] = try users.sent(to: account.team, with: claim.client, keys)

@@ -93,7 +93,6 @@ final class PostgreSQLAccountStore: AccountStore {
     let others = Array(links.accounts)
     return try await keyed.write(to: settlements.lazy.map(\.event.account), and: others) { connection, keys in
       let settlements = keys.current(settlements)
-      let told = settlements.filter(\.tellsRelatives).map(\.event)
       var facts: [EventFacts] = []
       var kept: [AccountHash: KeptAccount] = [:]
       var found = AccountLinks()
@@ -105,7 +104,9 @@ final class PostgreSQLAccountStore: AccountStore {
         let erased = settlements.filter(\.erases).map(\.event.hash)
         if !erased.isEmpty { PostgreSQLFacts.readKept(erased, in: &batch) }
         let linking = batch.count
-        if !told.isEmpty { PostgreSQLArrivals.readLinks(of: told.map { keys.id(of: $0.account) }, in: &batch) }
+        if settlements.contains(where: \.tellsRelatives) {
+          PostgreSQLArrivals.readLinks(LinkQuestion(settlements, keys), in: &batch)
+        }
         try await connection.run(locked: batch, keys) { execution, row throws(PostgreSQLError) in
           if execution == first {
             facts.append(try EventFacts(reading: row))
@@ -117,10 +118,12 @@ final class PostgreSQLAccountStore: AccountStore {
         }
       }
       guard found == links else { return Attempt.linked(found) }
-      let relatives = try await connection.relatives(links, of: told, keys)
-      let judged = try JudgedSettlements(settlements, facts, kept: kept, relatives, at: time, keys)
+      let relatives = try await connection.relatives(links, of: settlements, keys)
+      let linked = try LinkedSettlements(settlements, relatives, keys)
+      if !linked.followers.isEmpty { facts = try await connection.facts(of: linked, facts) }
+      let judged = try JudgedSettlements(linked, facts, kept: kept, relatives, at: time, keys)
       var writing = Batch()
-      try PostgreSQLWrites.write(judged, of: settlements, at: time, keys, in: &writing)
+      try PostgreSQLWrites.write(judged, of: linked.all, at: time, keys, in: &writing)
       // The last of all: others wait for them no longer than the commit takes.
       let firstMark = writing.count
       PostgreSQLWrites.raise(order.map { marks[$0] }, in: &writing)
@@ -318,6 +321,23 @@ extension Batch {
       INSERT INTO siwa.guard (hash, generation) SELECT DISTINCT unnest($1), $2 ORDER BY 1 ON CONFLICT DO NOTHING
       """, all, keys.generation)
     append("SELECT FROM siwa.guard WHERE hash = ANY ($1) ORDER BY hash FOR UPDATE", all)
+  }
+}
+
+extension Connection {
+  /// What bears on settlements of which some follow from others; `known` is of those others.
+  fileprivate func facts(of linked: LinkedSettlements, _ known: [EventFacts]) async throws -> [EventFacts] {
+    let places = linked.followers.keys.sorted()
+    var batch = Batch.byKey
+    PostgreSQLFacts.read(places.map { (linked.all[$0].event, linked.all[$0].consumer) }, in: &batch)
+    var following: [EventFacts] = []
+    try await run(batch) { execution, row throws(PostgreSQLError) in
+      if execution == 1 { following.append(try EventFacts(reading: row)) }
+    }
+    var facts = known
+    guard following.count == places.count else { throw AccountStoreError(.damaged, "another number of facts") }
+    for (place, fact) in zip(places, following) { facts.insert(fact, at: place) }
+    return facts
   }
 }
 

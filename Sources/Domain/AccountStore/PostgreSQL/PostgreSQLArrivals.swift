@@ -10,7 +10,7 @@ enum PostgreSQLArrivals {
     var users: [(plan: Int64, row: TransferRow)] = []
     var facts = ArrivalFacts()
 
-    /// Adds a row of one of the four executions.
+    /// Adds a row of one of the five executions.
     mutating func add(_ row: borrowing Row, of execution: Int) throws(PostgreSQLError) {
       switch execution {
       case 0:
@@ -25,6 +25,9 @@ enum PostgreSQLArrivals {
       case 3:
         facts.accounts[try row.hash(10)] = RelayFacts(
           relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
+      case 4:
+        guard let client = ClientID(try row.value(1)) else { throw .unexpectedValue("a token's client") }
+        facts.apps[try row.hash(0), default: []].insert(client)
       default: break
       }
     }
@@ -36,9 +39,10 @@ enum PostgreSQLArrivals {
     }
   }
 
-  /// Adds four executions: the plans of a side, or all, which nobody adds users to until the transaction ends, the users
-  /// who have these identifiers, how these accounts came or what they have become, and what is known of them. Whoever holds
-  /// a plan of one side already asks for those of the other alone: two of them would wait for each other.
+  /// Adds five executions: the plans of a side, or all, which nobody adds users to until the transaction ends, the users
+  /// who have these identifiers, how these accounts came or what they have become, what is known of them, and the apps of
+  /// their tokens. Whoever holds a plan of one side already asks for those of the other alone: two of them would wait for
+  /// each other.
   static func read(
     _ identifiers: [[UInt8]], in side: TransferPlan.Side?, _ accounts: [AccountID], _ keys: StoreKeys,
     in batch: inout Batch
@@ -55,6 +59,7 @@ enum PostgreSQLArrivals {
       WHERE identifier = ANY ($1) ORDER BY plan, number FOR UPDATE
       """, PostgreSQLArray(identifiers))
     let ids = PostgreSQLArray(accounts.map(\.bytes))
+    let hashes = PostgreSQLArray(accounts.map { keys.hash(of: $0).bytes })
     batch.append(
       """
       SELECT account, from_team, former, client FROM siwa.transferred_account WHERE account = ANY ($1)
@@ -66,16 +71,23 @@ enum PostgreSQLArrivals {
         data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at, asked.hash
       FROM unnest($1) AS asked (hash) LEFT JOIN siwa.relay USING (hash) LEFT JOIN siwa.account USING (hash)
         LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-      """, PostgreSQLArray(accounts.map { keys.hash(of: $0).bytes }))
+      """, hashes)
+    readApps(of: hashes, in: &batch)
+  }
+
+  /// Adds an execution that reads the apps of which tokens of accounts are held that are not known to be invalid.
+  static func readApps(of hashes: PostgreSQLArray<[UInt8]>, in batch: inout Batch) {
+    batch.append("SELECT DISTINCT hash, client FROM siwa.token WHERE hash = ANY ($1) AND invalid_at IS NULL", hashes)
   }
 
   /// Adds an execution that reads what accounts have become, and what they were before.
-  static func readLinks(of accounts: [AccountID], in batch: inout Batch) {
+  static func readLinks(_ question: LinkQuestion, in batch: inout Batch) {
     batch.append(
       """
-      SELECT account, former, client, at FROM siwa.transferred_account WHERE account = ANY ($1) AND former IS NOT NULL
-      UNION SELECT account, former, client, at FROM siwa.transferred_account WHERE former = ANY ($1)
-      """, PostgreSQLArray(accounts.map(\.bytes)))
+      SELECT account, former, client, at FROM siwa.transferred_account WHERE former = ANY ($1)
+      UNION SELECT account, former, client, at FROM siwa.transferred_account
+        WHERE account = ANY ($2) AND former IS NOT NULL
+      """, PostgreSQLArray(question.successors.map(\.bytes)), PostgreSQLArray(question.predecessors.map(\.bytes)))
   }
 
   /// Adds what arrivals have come to.
@@ -110,7 +122,9 @@ extension Connection {
   }
 
   /// The other accounts of the people of whom something is said, which are locked.
-  func relatives(_ links: AccountLinks, of events: [EventReference], _ keys: StoreKeys) async throws -> Relatives {
+  func relatives(
+    _ links: AccountLinks, of settlements: [Settlement], _ keys: StoreKeys
+  ) async throws -> Relatives {
     let ids = Array(links.accounts)
     if ids.isEmpty { return Relatives() }
     let places = Dictionary(ids.map { (keys.hash(of: $0), $0) }) { first, _ in first }
@@ -124,7 +138,7 @@ extension Connection {
       FROM unnest($1) AS asked (hash) LEFT JOIN siwa.relay USING (hash) LEFT JOIN siwa.account USING (hash)
         LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
       """, hashes)
-    batch.append("SELECT DISTINCT hash, client FROM siwa.token WHERE hash = ANY ($1) AND invalid_at IS NULL", hashes)
+    PostgreSQLArrivals.readApps(of: hashes, in: &batch)
     var facts: [AccountID: RelativeFacts] = [:]
     try await run(batch) { execution, row throws(PostgreSQLError) in
       switch execution {
@@ -144,7 +158,7 @@ extension Connection {
     for id in ids where facts[id]?.row == nil {
       facts[id, default: RelativeFacts()].planned = try await plannedUsers(as: [id]).sentAccount(keys)
     }
-    return try Relatives(links, facts, of: events, keys)
+    return try Relatives(links, facts, of: settlements, keys)
   }
 
   /// The users who have these accounts, but for those with a conflict.

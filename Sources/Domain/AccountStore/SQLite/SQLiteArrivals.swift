@@ -7,7 +7,8 @@ final class SQLiteArrivals {
   private let owners: Statement
   private let origin: Statement
   private let successor: Statement
-  private let links: Statement
+  private let predecessorLink: Statement
+  private let successorLink: Statement
   private let existence: Statement
   private let accountUsers: Statement
   private let writing: Statement
@@ -23,11 +24,10 @@ final class SQLiteArrivals {
       "SELECT number, plan FROM transfer_user WHERE account = ? AND state <> 'conflict'")
     origin = try database.prepare("SELECT from_team, former, client FROM transferred_account WHERE account = ?")
     successor = try database.prepare("SELECT account FROM transferred_account WHERE former = ?")
-    links = try database.prepare(
-      """
-      SELECT account, former, client, at FROM transferred_account WHERE account = ?1 AND former IS NOT NULL
-      UNION SELECT account, former, client, at FROM transferred_account WHERE former = ?1
-      """)
+    predecessorLink = try database.prepare(
+      "SELECT account, former, client, at FROM transferred_account WHERE account = ? AND former IS NOT NULL")
+    successorLink = try database.prepare(
+      "SELECT account, former, client, at FROM transferred_account WHERE former = ?")
     existence = try database.prepare("SELECT EXISTS (SELECT 1 FROM transferred_account)")
     accountUsers = try database.prepare(
       """
@@ -80,20 +80,25 @@ final class SQLiteArrivals {
     }
   }
 
-  /// What accounts have become, and what they were before.
-  func links(of accounts: [AccountID]) throws(SQLiteError) -> AccountLinks {
-    var found = AccountLinks()
-    // Mostly there are none at all.
+  /// Whether any account has come from another team.
+  func areThere() throws(SQLiteError) -> Bool {
     let exists: Int64? = try existence.first { row throws(SQLiteError) in try row.value(0) }
-    guard exists == 1 else { return found }
-    for account in accounts {
-      try links.forEach(account.bytes) { row throws(SQLiteError) in
+    return exists == 1
+  }
+
+  /// What accounts have become, and what they were before.
+  func links(_ question: LinkQuestion) throws(SQLiteError) -> AccountLinks {
+    var found = AccountLinks()
+    func add(_ statement: Statement, _ account: AccountID) throws(SQLiteError) {
+      try statement.forEach(account.bytes) { row throws(SQLiteError) in
         guard let id = AccountID(bytes: try row.value(0)), let former = AccountID(bytes: try row.value(1)),
           let client = ClientID(try row.value(2))
         else { throw .malformed("what an account has become") }
         found.add(id, from: former, with: client, at: try row.time(3))
       }
     }
+    for account in question.successors { try add(successorLink, account) }
+    for account in question.predecessors { try add(predecessorLink, account) }
     return found
   }
 
@@ -134,7 +139,9 @@ extension SQLiteStoreFile {
     try AccountStoreError.translating { () throws(SQLiteError) in
       facts.origins[id] = try arrivals.origin(of: id)
       if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former) }
-      for id in all { facts.accounts[keys.hash(of: id)] = try accounts.relayFacts(of: keys.hash(of: id)) }
+      for hash in all.map({ keys.hash(of: $0) }) {
+        (facts.accounts[hash], facts.apps[hash]) = (try accounts.relayFacts(of: hash), try accounts.apps(of: hash))
+      }
     }
   }
 
@@ -169,17 +176,17 @@ extension SQLiteStoreFile {
 
   /// The other accounts of the people of whom something is said.
   func relatives(of settlements: [Settlement]) throws(AccountStoreError) -> Relatives {
-    let told = settlements.filter(\.tellsRelatives).map(\.event)
-    if told.isEmpty { return Relatives() }
+    guard settlements.contains(where: \.tellsRelatives) else { return Relatives() }
     let links = try AccountStoreError.translating { () throws(SQLiteError) in
-      try arrivals.links(of: told.map { keys.id(of: $0.account) })
+      // Mostly there are none at all.
+      try arrivals.areThere() ? arrivals.links(LinkQuestion(settlements, keys)) : AccountLinks()
     }
     let ids = links.accounts
     if ids.isEmpty { return Relatives() }
     if keys.state.isMoving { _ = try move(Set(ids.map { keys.hashing.move(of: $0) })) }
     var facts: [AccountID: RelativeFacts] = [:]
     for id in ids { facts[id] = try relativeFacts(of: id) }
-    return try Relatives(links, facts, of: told, keys)
+    return try Relatives(links, facts, of: settlements, keys)
   }
 
   private func relativeFacts(of id: AccountID) throws(AccountStoreError) -> RelativeFacts {

@@ -63,23 +63,24 @@ final class SQLiteStoreFile {
     try write { () throws(AccountStoreError) in
       let settlements = keys.current(settlements)
       try move(settlements.lazy.map(\.event.account))
+      let relatives = try relatives(of: settlements)
+      let linked = try LinkedSettlements(settlements, relatives, keys)
       let (facts, kept) = try AccountStoreError.translating { () throws(SQLiteError) in
         var facts: [EventFacts] = []
         var kept: [AccountHash: KeptAccount] = [:]
-        facts.reserveCapacity(settlements.count)
-        for settlement in settlements {
+        facts.reserveCapacity(linked.all.count)
+        for settlement in linked.all {
           let event = settlement.event
           facts.append(try ledger.facts(of: event, for: settlement.consumer))
           if settlement.erases { kept[event.hash] = try accounts.kept(of: event.hash) }
         }
         return (facts, kept)
       }
-      let judged = try JudgedSettlements(
-        settlements, facts, kept: kept, relatives(of: settlements), at: time, keys)
+      let judged = try JudgedSettlements(linked, facts, kept: kept, relatives, at: time, keys)
       try write(judged.accounts)
       if judged.hasErased { rememberErased() }
       return try AccountStoreError.translating { () throws(SQLiteError) in
-        try ledger.write(judged, of: settlements, at: time, generation: keys.generation)
+        try ledger.write(judged, of: linked.all, at: time, generation: keys.generation)
         for event in judged.events { try outbox.add(event) }
         var fenced: [AnnouncedMark] = []
         for mark in marks where try !ledger.raise(mark) { fenced.append(mark) }
