@@ -248,6 +248,42 @@ import Testing
     }
   }
 
+  /// Apple leaves the claim out by then; it has named the account to the receiving team before.
+  @Test(arguments: Implementation.all, [true, false])
+  func whoFirstSignsInOnceTheSixtyDaysAreOverIsRecognized(
+    _ implementation: Implementation, isFormerHere: Bool
+  ) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      if isFormerHere {
+        try await prepare(store)
+      } else {
+        try await store.begin(receiving, with: Transfer.received(1...3))
+      }
+      #expect(try await store.record([Transfer.found(1)], of: receiving) == [.done])
+      let client = receiving.client
+      for _ in 1...2 {
+        _ = try await store.recordSignIn(after, at: Sample.time(10_000), tokens: [Sample.token(101)])
+        let former = isFormerHere ? store.id(of: before) : nil
+        #expect(
+          try await store.recognizedTransfer(of: after, with: client)
+            == RecognizedTransfer(key: Transfer.key(1), fromTeam: Transfer.team, former: former))
+      }
+      // Nobody has named the second one, and a third is in no list; the account of before came from nowhere.
+      for account in [Transfer.account(2), Transfer.account(9), before] {
+        _ = try await store.recordSignIn(account, at: Sample.time(10_000), tokens: [])
+        #expect(try await store.recognizedTransfer(of: account, with: client) == nil)
+      }
+      // A conflict is for a person to look at.
+      #expect(try await store.record([Transfer.found(1, as: 9)], of: receiving) == [.conflict])
+      #expect(
+        try await store.recognizedTransfer(of: after, with: client)?.key == (isFormerHere ? Transfer.key(1) : nil))
+      for plan in isFormerHere ? [receiving, sending] : [receiving] {
+        #expect(try await store.removePlan(plan.name))
+      }
+      #expect(try await store.recognizedTransfer(of: after, with: client) == nil)
+    }
+  }
+
   // MARK: Conflicts
 
   @Test(arguments: Implementation.all)

@@ -92,4 +92,12 @@ extension WatchedStore {
       try await store.recognizedTransfer(of: account, claiming: claim)
     }
   }
+
+  package func recognizedTransfer(
+    of account: Account, with client: ClientID
+  ) async throws(AccountStoreError) -> RecognizedTransfer? {
+    try await watch(.recognizedTransfer) { () throws(AccountStoreError) in
+      try await store.recognizedTransfer(of: account, with: client)
+    }
+  }
 }

@@ -64,6 +64,12 @@ package protocol AccountStore: TransferStore {
     of account: Account, claiming claim: TransferClaim
   ) async throws(AccountStoreError) -> RecognizedTransfer?
 
+  /// The same of somebody who has signed in to an app without such a claim, as once the time for that is over: Apple has
+  /// named their account to the receiving side of a plan, or it was joined with one that the sending side knows.
+  func recognizedTransfer(
+    of account: Account, with client: ClientID
+  ) async throws(AccountStoreError) -> RecognizedTransfer?
+
   /// Notes that a code is about to be sent to Apple, or finds how that stands. Who is told `.begun` is the only one ever.
   func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing
 

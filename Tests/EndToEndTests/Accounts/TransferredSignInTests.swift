@@ -48,8 +48,30 @@ import Testing
     }
   }
 
-  /// Both teams in one store: the one before knows the person, and has moved them. Returns the id of their account there.
-  private func prepare(_ stage: AccountsStage) async throws -> String {
+  /// Once the sixty days are over, Apple leaves the claim out.
+  @Test func whoComesWithoutAClaimIsRecognizedByWhatAppleHasSaidBefore() async throws {
+    try await AccountsStage.run { stage in
+      let former = try await prepare(stage, naming: ada)
+      try await stage.accounts { running in
+        let body = try stage.request(ada, token: try await stage.identityToken(of: ada))
+        let first = try await stage.signIn(running, body, key: "one")
+        #expect(first.status == 200, "\(first.text)")
+        #expect(try first.text.object["transferSub"] == nil)
+        let transfer = try #require(try first.text.object["transfer"] as? [String: String])
+        #expect(transfer == ["key": "4711", "fromTeam": AccountsStage.otherTeam, "accountId": former])
+        #expect(try await stage.signIn(running, body, key: "one").text == first.text)
+        #expect(!running.program.errors.contains("4711"))
+      }
+      let input = try JSONEncoder().encode(stage.answers)
+      let check = try await Python.run(
+        "Tests/AccountServicesTests/Python/check_openapi.py", ["accounts"], input: [UInt8](input))
+      #expect(check.end == .exit(0), "\(check.errors)")
+    }
+  }
+
+  /// Both teams in one store: the one before knows the person, and has moved them; Apple may have named the `person` to the
+  /// other one. Returns the id of their account at the team before.
+  private func prepare(_ stage: AccountsStage, naming person: Person? = nil) async throws -> String {
     let (team, before) = (
       try #require(TeamID(AccountsStage.team)), try #require(TeamID(AccountsStage.otherTeam))
     )
@@ -77,6 +99,13 @@ import Testing
     let recorded = try await store.record(
       [TransferResult(1, .identifier(identifier))], of: sending, under: lease, at: .now)
     #expect(recorded == [.done])
+    if let person {
+      let lease = Lease(name: receiving.lease, holder: "test", until: 0)
+      #expect(try await store.take(lease, after: nil))
+      let subject = try #require(AppleSubject(person.subject))
+      let answer = TransferResult(1, .account(subject, address: nil, isPrivate: false))
+      #expect(try await store.record([answer], of: receiving, under: lease, at: .now) == [.done])
+    }
     let id = store.id(of: account).description
     await store.close()
     return id

@@ -74,10 +74,13 @@ final class SignIns {
     metrics.count(AccountsMetrics.Outcome(outcome))
     let (isNew, at) = try outcome.get()
     do throws(AccountStoreError) {
-      var transfer: RecognizedTransfer?
-      if let claim = TransferClaim(token) {
-        transfer = try await store.recognizedTransfer(of: token.account, claiming: claim)
-      }
+      // Apple leaves the claim out once the time for it is over; the store knows by then who most of them are.
+      let transfer =
+        if let claim = TransferClaim(token) {
+          try await store.recognizedTransfer(of: token.account, claiming: claim)
+        } else {
+          try await store.recognizedTransfer(of: token.account, with: token.client)
+        }
       let relay = try await store.relayStates(of: [token.account]).first ?? .unknown
       return SignedIn(token: token, id: id, isNew: isNew, at: at, relay: relay, transfer: transfer)
     } catch {

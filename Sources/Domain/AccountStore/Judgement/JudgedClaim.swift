@@ -24,7 +24,8 @@ extension [PlannedUser] {
     filter { $0.plan.plan.client == client }.min { $0.plan.number < $1.plan.number } ?? (count == 1 ? first : nil)
   }
 
-  /// Who an account is recognized as that came to an app with the identifier of all of these; nil where it is not.
+  /// Who an account is recognized as that came to an app with the identifier of all of these, or is what these have come to
+  /// or were before; nil where it is not.
   func recognized(
     _ account: Account, with client: ClientID, _ origin: AccountOrigin?, _ keys: StoreKeys
   ) throws(AccountStoreError) -> RecognizedTransfer? {

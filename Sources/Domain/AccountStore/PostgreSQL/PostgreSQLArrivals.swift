@@ -198,6 +198,19 @@ extension PostgreSQLAccountStore {
       return try users.recognized(account, with: claim.client, try await connection.origin(of: id), keys)
     }
   }
+
+  /// The same without a claim.
+  func recognizedTransfer(
+    of account: Account, with client: ClientID
+  ) async throws(AccountStoreError) -> RecognizedTransfer? {
+    let keys = keyed.current.value
+    let id = keys.id(of: account)
+    return try await database.snapshot { connection in
+      let origin = try await connection.origin(of: id)
+      let users = try await connection.plannedUsers(as: [id, origin?.former].compactMap(\.self))
+      return try users.recognized(account, with: client, origin, keys)
+    }
+  }
 }
 
 extension Connection {

@@ -217,6 +217,23 @@ extension SQLiteStoreFile {
       return try users.recognized(account, with: claim.client, origin, keys)
     }
   }
+
+  /// Whom an account is recognized as without a claim.
+  func recognizedTransfer(
+    of account: Account, with client: ClientID
+  ) throws(AccountStoreError) -> RecognizedTransfer? {
+    try snapshot { () throws(AccountStoreError) in
+      let id = keys.id(of: account)
+      var (users, origin) = ([PlannedUser](), nil as AccountOrigin?)
+      try AccountStoreError.translating { () throws(SQLiteError) in
+        let plans = try transfers.plans()
+        if plans.isEmpty { return }
+        origin = try arrivals.origin(of: id)
+        for account in [id, origin?.former].compactMap(\.self) { users += try arrivals.users(as: account, in: plans) }
+      }
+      return try users.recognized(account, with: client, origin, keys)
+    }
+  }
 }
 
 extension SQLiteAccountStore {
@@ -225,5 +242,14 @@ extension SQLiteAccountStore {
     of account: Account, claiming claim: TransferClaim
   ) async throws(AccountStoreError) -> RecognizedTransfer? {
     try await writer.run { file throws(AccountStoreError) in try file.recognizedTransfer(of: account, claim) }
+  }
+
+  /// The same without a claim.
+  package func recognizedTransfer(
+    of account: Account, with client: ClientID
+  ) async throws(AccountStoreError) -> RecognizedTransfer? {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.recognizedTransfer(of: account, with: client)
+    }
   }
 }
