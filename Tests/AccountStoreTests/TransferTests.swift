@@ -52,6 +52,57 @@ import Testing
     }
   }
 
+  /// Killed when the first thousands of users are gone.
+  @Test(arguments: Implementation.all)
+  func aRemovalThatIsKilledInTheMiddleIsEndedByTheNext(_ implementation: Implementation) async throws {
+    let prepared = try await implementation.prepare()
+    let store = try await prepared.open()
+    let count = Int(SealedTransferPlan.removal) + 1000
+    try await store.begin(receiving, with: Transfer.received(1...count))
+    try await store.begin(sending, with: Transfer.sent(1...2))
+    try await prepared.run(
+      """
+      CREATE TRIGGER fault BEFORE DELETE ON transfer_user WHEN old.number > 5000 BEGIN SELECT RAISE(ABORT, 'fault'); END
+      """,
+      """
+      CREATE FUNCTION siwa.fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'fault'; END $$;
+      CREATE TRIGGER fault BEFORE DELETE ON siwa.transfer_user FOR EACH ROW WHEN (old.number > 5000)
+        EXECUTE FUNCTION siwa.fault();
+      """)
+    for _ in 1...2 {
+      await #expect(throws: AccountStoreError.self) { try await store.removePlan(receiving.name) }
+      let plans = try await store.transferPlans()
+      #expect(plans.map(\.name) == [receiving.name, sending.name])
+      #expect(plans.map(\.isBeingRemoved) == [true, false])
+      #expect(try await store.census(of: receiving).waiting == 1000)
+    }
+    // Nobody goes on with it, its users are nobody, and it is in nobody's way.
+    #expect(try await store.add(receiving)?.isBeingRemoved == true)
+    var accepted = receiving
+    accepted.acceptedAt = Sample.time(5)
+    #expect(try await !store.update(accepted))
+    #expect(try await store.take(Transfer.lease(receiving), after: nil), "nobody holds its lease any more")
+    let last = Transfer.found(Int64(count))
+    await #expect(throws: AccountStoreError.self) { try await store.record([last], of: receiving) }
+    await #expect(throws: AccountStoreError.self) { try await store.add(Transfer.received([count + 1]), to: receiving) }
+    await #expect(throws: AccountStoreError.self) { try await store.users(of: receiving) }
+    let claim = TransferClaim(
+      Transfer.identifier(count), to: receiving.client, address: nil, isPrivate: false)
+    _ = try await store.recordSignIn(
+      Transfer.account(count), at: Sample.time(100), tokens: [], of: nil, claiming: claim)
+    #expect(try await store.recognizedTransfer(of: Transfer.account(count), claiming: claim) == nil)
+    #expect(try await prepared.administration.verify { _ in }.findings == [])
+    // The next one ends it.
+    try await prepared.run("DROP TRIGGER fault", "DROP FUNCTION siwa.fault CASCADE")
+    #expect(try await store.removePlan(receiving.name))
+    #expect(try await !store.removePlan(receiving.name))
+    #expect(try await store.transferPlans() == [sending])
+    #expect(try await store.users(of: sending).count == 2)
+    #expect(try await store.add(receiving) == nil)
+    #expect(try await store.users(of: receiving).isEmpty)
+    await store.close()
+  }
+
   @Test(arguments: Implementation.all)
   func aFileIsImportedOnce(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in

@@ -18,13 +18,13 @@ extension PostgreSQLAccountStore {
         plan.createdAt.milliseconds, plan.acceptedAt?.milliseconds, plan.triedAt?.milliseconds, row.masterKeyID,
         row.dataKey)
       if added > 0 { return nil }
-      return try await connection.transferPlans().first { $0.plan.name == plan.name }?.plan
+      return try await connection.allTransferPlans().first { $0.plan.name == plan.name }?.plan
     }
   }
 
   /// All plans.
   func transferPlans() async throws(AccountStoreError) -> [TransferPlan] {
-    try await database.read { connection in try await connection.transferPlans().map(\.plan) }
+    try await database.read { connection in try await connection.allTransferPlans().map(\.plan) }
   }
 
   /// Notes what has become known of a plan.
@@ -34,17 +34,37 @@ extension PostgreSQLAccountStore {
       try await connection.execute(
         """
         UPDATE siwa.transfer_plan SET accepted_at = coalesce($3, accepted_at), tried_at = coalesce($4, tried_at)
-        WHERE name = $1 AND created_at = $2
+        WHERE name = $1 AND created_at = $2 AND length(data_key) > 0
         """, plan.name, plan.createdAt.milliseconds, plan.acceptedAt?.milliseconds, plan.triedAt?.milliseconds) > 0
     }
   }
 
   /// Removes a plan, its data key and its users.
   func removePlan(_ name: String) async throws(AccountStoreError) -> Bool {
-    try await database.write { connection in
+    let number = try await database.write { connection in
       try await connection.execute("DELETE FROM siwa.lease WHERE name = $1", TransferPlan.lease(of: name))
-      return try await connection.execute("DELETE FROM siwa.transfer_plan WHERE name = $1", name) > 0
+      return try await connection.first(
+        "UPDATE siwa.transfer_plan SET data_key = '', master_key_id = '' WHERE name = $1 RETURNING number", name
+      ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
     }
+    guard let number else { return false }
+    var isLeft = true
+    while isLeft {
+      isLeft = try await database.write { connection in
+        // Whoever erases somebody holds the plans, and waits here for no row.
+        try await connection.execute("SELECT FROM siwa.transfer_plan WHERE number = $1 FOR UPDATE", number)
+        let count = try await connection.execute(
+          """
+          DELETE FROM siwa.transfer_user WHERE plan = $1
+            AND number IN (SELECT number FROM siwa.transfer_user WHERE plan = $1 ORDER BY number LIMIT $2)
+          """, number, SealedTransferPlan.removal)
+        if count == SealedTransferPlan.removal { return true }
+        try await connection.execute(
+          "DELETE FROM siwa.transfer_plan WHERE number = $1 AND length(data_key) = 0", number)
+        return false
+      }
+    }
+    return true
   }
 
   /// Adds users that are new, and returns how many that are.
@@ -195,6 +215,7 @@ extension PostgreSQLAccountStore {
       // Nothing is written where the lease is somebody else's.
       guard counts[first] == 1 else { return nil }
       guard let known, known.plan.isSame(as: plan) else { throw AccountStoreError.noPlan(plan) }
+      guard !known.plan.isBeingRemoved else { throw AccountStoreError.beingRemoved(plan) }
       if plan.side == .receiving {
         let identifiers = results.compactMap { facts.rows[$0.number]?.identifier }
         let named = results.accounts(of: plan.team).map { keys.id(of: $0) }
@@ -267,7 +288,7 @@ extension PostgreSQLAccountStore {
   /// How far a plan is.
   func census(of plan: TransferPlan) async throws(AccountStoreError) -> TransferCensus {
     try await database.snapshot { connection in
-      let number = try await connection.row(of: plan).number
+      let number = try await connection.countedRow(of: plan).number
       var census = TransferCensus()
       try await connection.forEach(
         """
@@ -311,6 +332,7 @@ extension Connection {
       if execution == batch.count - 1 { known = try SealedTransferPlan(reading: row) }
     }
     guard let known, known.plan.isSame(as: plan) else { throw AccountStoreError.noPlan(plan) }
+    guard !known.plan.isBeingRemoved else { throw AccountStoreError.beingRemoved(plan) }
     return try known.open(with: keys)
   }
 

@@ -15,7 +15,7 @@ enum PostgreSQLArrivals {
       switch execution {
       case 0:
         let plan = try SealedTransferPlan(reading: row)
-        plans[plan.number] = plan
+        if !plan.plan.isBeingRemoved { plans[plan.number] = plan }
       case 1: users.append((try row.value(7), try TransferRow(reading: row)))
       case 2:
         guard let account = AccountID(bytes: try row.value(0)) else { throw .unexpectedValue("an account") }

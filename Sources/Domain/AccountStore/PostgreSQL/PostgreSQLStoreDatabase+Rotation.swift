@@ -95,7 +95,7 @@ extension Connection {
       """
       SELECT (SELECT count(*) FROM siwa.account WHERE master_key_id <> $1)
         + (SELECT count(*) FROM siwa.outbox WHERE master_key_id <> $1)
-        + (SELECT count(*) FROM siwa.transfer_plan WHERE master_key_id <> $1)
+        + (SELECT count(*) FROM siwa.transfer_plan WHERE master_key_id <> $1 AND length(data_key) > 0)
       """, master.id
     ) { row throws(PostgreSQLError) in try row.value(0) }
     return Int(clamping: count ?? 0)

@@ -89,8 +89,13 @@ enum PostgreSQLTransfers {
 }
 
 extension Connection {
-  /// All plans, by name.
+  /// All plans but those that are being removed, by name.
   func transferPlans() async throws -> [SealedTransferPlan] {
+    try await allTransferPlans().filter { !$0.plan.isBeingRemoved }
+  }
+
+  /// All plans, by name.
+  func allTransferPlans() async throws -> [SealedTransferPlan] {
     try await query(
       """
       SELECT name, side, team, other_team, client, created_at, accepted_at, tried_at, number, last_user, master_key_id,
@@ -102,7 +107,14 @@ extension Connection {
 
   /// The plan as it is kept; throws where there is none, or another one of that name.
   func row(of plan: TransferPlan) async throws -> SealedTransferPlan {
-    let found = try await transferPlans().first { $0.plan.isSame(as: plan) }
+    let found = try await countedRow(of: plan)
+    guard !found.plan.isBeingRemoved else { throw AccountStoreError.beingRemoved(plan) }
+    return found
+  }
+
+  /// The same also where it is being removed.
+  func countedRow(of plan: TransferPlan) async throws -> SealedTransferPlan {
+    let found = try await allTransferPlans().first { $0.plan.isSame(as: plan) }
     guard let found else { throw AccountStoreError.noPlan(plan) }
     return found
   }
@@ -166,7 +178,7 @@ extension SealedTransferPlan {
         createdAt: try row.time(5), acceptedAt: try row.timeIfPresent(6), triedAt: try row.timeIfPresent(7))
     else { throw .unexpectedValue("a plan of a transfer") }
     self.init(
-      number: try row.value(8), plan: plan, lastUser: try row.value(9), masterKeyID: try row.value(10),
+      number: try row.value(8), plan, lastUser: try row.value(9), masterKeyID: try row.value(10),
       dataKey: try row.value(11))
   }
 }

@@ -20,7 +20,7 @@ extension SQLiteStoreFile {
           """
           SELECT (SELECT count(*) FROM account WHERE master_key_id <> ?1)
             + (SELECT count(*) FROM outbox WHERE master_key_id <> ?1)
-            + (SELECT count(*) FROM transfer_plan WHERE master_key_id <> ?1)
+            + (SELECT count(*) FROM transfer_plan WHERE master_key_id <> ?1 AND length(data_key) > 0)
           """),
         try database.prepare(
           """

@@ -5,9 +5,14 @@ import SQLite
 extension SQLiteStoreFile {
   /// The plan as it is kept; throws where there is none, or another one of that name.
   fileprivate func row(of plan: TransferPlan) throws(AccountStoreError) -> SealedTransferPlan {
-    let found = try AccountStoreError.translating { () throws(SQLiteError) in
-      try transfers.plans(named: plan.name).first
-    }
+    let found = try countedRow(of: plan)
+    guard !found.plan.isBeingRemoved else { throw .beingRemoved(plan) }
+    return found
+  }
+
+  /// The same also where it is being removed.
+  private func countedRow(of plan: TransferPlan) throws(AccountStoreError) -> SealedTransferPlan {
+    let found = try AccountStoreError.translating { () throws(SQLiteError) in try transfers.plan(named: plan.name) }
     guard let found, found.plan.isSame(as: plan) else { throw .noPlan(plan) }
     return found
   }
@@ -16,7 +21,7 @@ extension SQLiteStoreFile {
     try write { () throws(AccountStoreError) in
       let row = try keys.seal(plan)
       return try AccountStoreError.translating { () throws(SQLiteError) in
-        try transfers.add(row) ? nil : try transfers.plans(named: plan.name).first?.plan
+        try transfers.add(row) ? nil : try transfers.plan(named: plan.name)?.plan
       }
     }
   }
@@ -183,7 +188,7 @@ extension SQLiteStoreFile {
 
   fileprivate func census(of plan: TransferPlan) throws(AccountStoreError) -> TransferCensus {
     try snapshot { () throws(AccountStoreError) in
-      let number = try row(of: plan).number
+      let number = try countedRow(of: plan).number
       return try AccountStoreError.translating { () throws(SQLiteError) in try transfers.census(of: number) }
     }
   }
@@ -212,7 +217,7 @@ extension SQLiteAccountStore {
   /// All plans.
   package func transferPlans() async throws(AccountStoreError) -> [TransferPlan] {
     try await writer.run { file throws(AccountStoreError) in
-      try file.readRows { () throws(SQLiteError) in try file.transfers.plans().map(\.plan) }
+      try file.readRows { () throws(SQLiteError) in try file.transfers.allPlans().map(\.plan) }
     }
   }
 
@@ -225,16 +230,27 @@ extension SQLiteAccountStore {
 
   /// Removes a plan, its data key and its users, from the log of the file, too.
   package func removePlan(_ name: String) async throws(AccountStoreError) -> Bool {
-    try await writer.run { [readers] file throws(AccountStoreError) in
-      let isRemoved = try file.writeRows { () throws(SQLiteError) in
-        try file.transfers.remove(name, lease: TransferPlan.lease(of: name))
+    let number = try await writer.run { [readers] file throws(AccountStoreError) in
+      let number = try file.writeRows { () throws(SQLiteError) in
+        try file.transfers.shred(name, lease: TransferPlan.lease(of: name))
       }
-      if isRemoved {
+      if number != nil {
         file.rememberErased()
         file.forgetErased(holdingOff: readers)
       }
-      return isRemoved
+      return number
     }
+    guard let number else { return false }
+    var isLeft = true
+    while isLeft {
+      isLeft = try await writer.run { [readers] file throws(AccountStoreError) in
+        let isLeft = try file.writeRows { () throws(SQLiteError) in try file.transfers.removeUsers(of: number) }
+        file.rememberErased()
+        file.forgetErased(holdingOff: readers)
+        return isLeft
+      }
+    }
+    return true
   }
 
   /// Adds users.

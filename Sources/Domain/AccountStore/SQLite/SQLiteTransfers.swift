@@ -7,6 +7,8 @@ final class SQLiteTransfers {
   private let planInsertion: Statement
   private let planReading: Statement
   private let planUpdate: Statement
+  private let planShredding: Statement
+  private let userRemoval: Statement
   private let planRemoval: Statement
   private let leaseRemoval: Statement
   private let lastUser: Statement
@@ -46,9 +48,15 @@ final class SQLiteTransfers {
     planUpdate = try database.prepare(
       """
       UPDATE transfer_plan SET accepted_at = coalesce(?3, accepted_at), tried_at = coalesce(?4, tried_at)
-      WHERE name = ?1 AND created_at = ?2
+      WHERE name = ?1 AND created_at = ?2 AND length(data_key) > 0
       """)
-    planRemoval = try database.prepare("DELETE FROM transfer_plan WHERE name = ?")
+    planShredding = try database.prepare("UPDATE transfer_plan SET data_key = x'', master_key_id = '' WHERE name = ?")
+    userRemoval = try database.prepare(
+      """
+      DELETE FROM transfer_user WHERE plan = ?1
+        AND number IN (SELECT number FROM transfer_user WHERE plan = ?1 ORDER BY number LIMIT ?2)
+      """)
+    planRemoval = try database.prepare("DELETE FROM transfer_plan WHERE number = ? AND length(data_key) = 0")
     leaseRemoval = try database.prepare("DELETE FROM lease WHERE name = ?")
     lastUser = try database.prepare("UPDATE transfer_plan SET last_user = ?2 WHERE number = ?1")
     known = try database.prepare(
@@ -138,12 +146,20 @@ final class SQLiteTransfers {
     return database.changes > 0
   }
 
-  /// The plan of that name; all of them without one.
-  func plans(named name: String = "") throws(SQLiteError) -> [SealedTransferPlan] {
+  /// The plan of that name, also where it is being removed.
+  func plan(named name: String) throws(SQLiteError) -> SealedTransferPlan? {
+    try planReading.first(name) { row throws(SQLiteError) in try SealedTransferPlan(reading: row) }
+  }
+
+  /// All plans, also those that are being removed.
+  func allPlans() throws(SQLiteError) -> [SealedTransferPlan] {
     var plans: [SealedTransferPlan] = []
-    try planReading.forEach(name) { row throws(SQLiteError) in plans.append(try SealedTransferPlan(reading: row)) }
+    try planReading.forEach("") { row throws(SQLiteError) in plans.append(try SealedTransferPlan(reading: row)) }
     return plans
   }
+
+  /// All plans but those that are being removed.
+  func plans() throws(SQLiteError) -> [SealedTransferPlan] { try allPlans().filter { !$0.plan.isBeingRemoved } }
 
   /// Notes what has become known of a plan.
   func update(_ plan: TransferPlan) throws(SQLiteError) -> Bool {
@@ -152,12 +168,20 @@ final class SQLiteTransfers {
     return database.changes > 0
   }
 
-  /// Removes a plan with its users, and whoever works on it.
-  func remove(_ name: String, lease: String) throws(SQLiteError) -> Bool {
-    try planRemoval.run(name)
-    guard database.changes > 0 else { return false }
+  /// Shreds the data key of a plan, and removes whoever works on it. Returns the plan's number; nil where there is none.
+  func shred(_ name: String, lease: String) throws(SQLiteError) -> Int64? {
+    guard let number = try plan(named: name)?.number else { return nil }
+    try planShredding.run(name)
     try leaseRemoval.run(lease)
-    return true
+    return number
+  }
+
+  /// Removes users of a plan whose key is shredded, and with the last of them the plan; says whether some are left.
+  func removeUsers(of plan: Int64) throws(SQLiteError) -> Bool {
+    try userRemoval.run(plan, SealedTransferPlan.removal)
+    if database.changes == SealedTransferPlan.removal { return true }
+    try planRemoval.run(plan)
+    return false
   }
 
   /// Notes that a file came in; false where it did before.
@@ -299,7 +323,7 @@ extension SealedTransferPlan {
         createdAt: try row.time(5), acceptedAt: try row.timeIfPresent(6), triedAt: try row.timeIfPresent(7))
     else { throw .malformed("a plan of a transfer") }
     self.init(
-      number: try row.value(8), plan: plan, lastUser: try row.value(9), masterKeyID: try row.value(10),
+      number: try row.value(8), plan, lastUser: try row.value(9), masterKeyID: try row.value(10),
       dataKey: try row.value(11))
   }
 }

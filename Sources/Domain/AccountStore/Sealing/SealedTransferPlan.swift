@@ -5,12 +5,24 @@ import Cryptography
 /// destroys that.
 struct SealedTransferPlan {
   /// What its users' rows name it.
-  var number: Int64 = 0
+  let number: Int64
   let plan: TransferPlan
   /// The number of the user who was added last; one who is gone leaves theirs to nobody.
-  var lastUser: Int64 = 0
+  let lastUser: Int64
+  /// Both are empty once the plan is being removed.
   let masterKeyID: String
   let dataKey: [UInt8]
+
+  /// A plan as a database has it.
+  init(number: Int64, _ plan: TransferPlan, lastUser: Int64, masterKeyID: String, dataKey: [UInt8]) {
+    var plan = plan
+    plan.isBeingRemoved = dataKey.isEmpty
+    (self.number, self.plan, self.lastUser) = (number, plan, lastUser)
+    (self.masterKeyID, self.dataKey) = (masterKeyID, dataKey)
+  }
+
+  /// How many users are removed in one transaction.
+  static let removal: Int64 = 5000
 
   /// Opens its data key.
   func open(with keys: StoreKeys) throws(AccountStoreError) -> OpenTransferPlan {
@@ -156,7 +168,8 @@ extension StoreKeys {
   /// A new plan, with a data key of its own.
   func seal(_ plan: TransferPlan) throws(AccountStoreError) -> SealedTransferPlan {
     SealedTransferPlan(
-      plan: plan, masterKeyID: master.id, dataKey: try master.wrap(Self.newKey(), for: .transferPlan(plan)))
+      number: 0, plan, lastUser: 0, masterKeyID: master.id,
+      dataKey: try master.wrap(Self.newKey(), for: .transferPlan(plan)))
   }
 
   /// Tells transfer identifiers apart without opening them: the same for as long as there is the store. An account's name
@@ -195,6 +208,11 @@ extension AccountStoreError {
   /// There is no such plan, or another one of that name by now.
   static func noPlan(_ plan: TransferPlan) -> AccountStoreError {
     AccountStoreError(.failed, "there is no plan \(plan.name) of a transfer, or it is another one by now")
+  }
+
+  /// All that is left to do is to remove it.
+  static func beingRemoved(_ plan: TransferPlan) -> AccountStoreError {
+    AccountStoreError(.failed, "the plan \(plan.name) of a transfer is being removed: siwa migrate remove ends that")
   }
 
   /// Accounts have no order to be read in.

@@ -31,6 +31,9 @@ package struct TransferPlan: Sendable, Hashable {
   /// When one user was tried, and all was in order; nil before.
   package var triedAt: Timestamp?
 
+  /// Whether its removal was begun and has not come to its end: all that is left to do is to remove it.
+  package internal(set) var isBeingRemoved = false
+
   /// A plan from its parts; nil where the name is none, or both teams are one.
   package init?(
     _ name: String, _ side: Side, team: TeamID, otherTeam: TeamID, client: ClientID, createdAt: Timestamp,

@@ -18,6 +18,10 @@ package protocol TransferStore: AnyObject, Sendable {
   func update(_ plan: TransferPlan) async throws(AccountStoreError) -> Bool
 
   /// Removes a plan with all that is kept of its users. What became of their accounts stays. False where there is none.
+  ///
+  /// First its data key is shredded, with which nothing of its users can be read any more; then their rows go, some thousand
+  /// in a transaction. Whoever is killed in between leaves a plan that `isBeingRemoved`: the same call again ends it, and
+  /// every other one but `transferPlans` and `census` throws.
   func removePlan(_ name: String) async throws(AccountStoreError) -> Bool
 
   /// Adds users to a plan, in one transaction. Who is there already stays as they are: the same subject or the same
