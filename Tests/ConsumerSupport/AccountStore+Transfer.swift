@@ -7,10 +7,11 @@ extension AccountStore {
   /// Has the person of an account come to another one with an app that changed teams, and sign in there.
   @Loop
   package func transfer(
-    _ account: Account, to other: Account, _ address: RelayAddress, with client: ClientID, at time: Timestamp
+    _ account: Account, to other: Account, _ address: RelayAddress, with client: ClientID, at time: Timestamp,
+    named name: String = "moving"
   ) async throws {
     let plan = try #require(
-      TransferPlan("moving", .sending, team: account.team, otherTeam: other.team, client: client, createdAt: time))
+      TransferPlan(name, .sending, team: account.team, otherTeam: other.team, client: client, createdAt: time))
     let identifier = try #require(TransferSubject("001876.r0123456789abcdef"))
     let lease = Lease(name: plan.lease, holder: "test", until: time.milliseconds)
     #expect(try await add(plan) == nil)
