@@ -286,13 +286,13 @@ package final class Validation {
   private func flush() async {
     guard !isFlushing else { return }
     isFlushing = true
-    var attempts = 0
+    var (attempts, pause) = (0, Self.storePause.first)
     while !answers.isEmpty {
       let some = Array(answers.prefix(Self.page))
       do throws(AccountStoreError) {
         let outcomes = try await store.record(some, at: clock.wall())
         answers.removeFirst(some.count)
-        attempts = 0
+        (attempts, pause) = (0, Self.storePause.first)
         for (validation, outcome) in zip(some, outcomes) { count(validation, outcome) }
         tell(progress)
       } catch {
@@ -300,14 +300,13 @@ package final class Validation {
         logger.error(
           "what Apple says of tokens could not be written down",
           ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
-        if waiting.isEnding, attempts >= 3 {
+        if error.code == .closed || (waiting.isEnding && attempts >= 3) {
           logger.error("it is lost, and Apple asked again a day later", ["tokens": .integer(answers.count)])
           answers = []
           break
         }
-        var pause = Self.storePause.first
-        for _ in 1..<attempts where pause < Self.storePause.longest { pause += pause }
-        await waiting.nap(until: clock.now() + min(pause, Self.storePause.longest))
+        await waiting.nap(until: clock.now() + pause)
+        pause = min(pause + pause, Self.storePause.longest)
       }
       waiting.signal()
     }
