@@ -43,6 +43,11 @@ final class Waiting {
 
   /// Returns once `isBlocked` no longer holds: it is asked now, and whenever something has changed.
   func change(while isBlocked: @Loop () -> Bool) async {
-    while isBlocked() { await withCheckedContinuation { waiters.append($0) } }
+    while isBlocked() {
+      await withCheckedContinuation { waiter in
+        // A task that does not prefer the loop's executor has given way since it looked.
+        if isBlocked() { waiters.append(waiter) } else { waiter.resume() }
+      }
+    }
   }
 }

@@ -14,7 +14,7 @@ final class SigningKeyRecords {
 
   private var published: [AppleSigningKey] = []
   /// The keys whose records are on their way, with those who wait for them.
-  private var underWay: [(key: AppleSigningKey, waiters: [CheckedContinuation<Outcome, Never>])] = []
+  private var underWay: [(key: AppleSigningKey, waiters: [CheckedContinuation<Outcome?, Never>])] = []
 
   /// Returns once the key's record is where it cannot get lost any more. `publish` takes it there: once for all who need
   /// it at the same time, because the records of one key would go one after the other.
@@ -22,8 +22,16 @@ final class SigningKeyRecords {
     _ key: AppleSigningKey, by publish: @Loop (EventRecord) async throws(EventLogError) -> Void
   ) async throws(EventLogError) {
     for known in published where known.isSame(as: key) { return }
-    if let index = underWay.firstIndex(where: { $0.key.isSame(as: key) }) {
-      return try await withCheckedContinuation { underWay[index].waiters.append($0) }.get()
+    if underWay.contains(where: { $0.key.isSame(as: key) }) {
+      let outcome: Outcome? = await withCheckedContinuation { waiter in
+        // A task that does not prefer the loop's executor has given way since it looked.
+        guard let index = underWay.firstIndex(where: { $0.key.isSame(as: key) }) else {
+          return waiter.resume(returning: nil)
+        }
+        underWay[index].waiters.append(waiter)
+      }
+      if let outcome { return try outcome.get() }
+      return try await ensure(key, by: publish)
     }
     underWay.append((key, []))
     let outcome: Outcome

@@ -17,8 +17,8 @@ final class TeamTokens {
   private let forms: AppleForms
   private let now: @Sendable () -> Timestamp
   private var held: [ClientID: Held] = [:]
-  /// Who waits for a fetch that is under way.
-  private var waiters: [ClientID: [CheckedContinuation<Result<AccessToken, AppleTokenError>, Never>]] = [:]
+  /// Who waits for a fetch that is under way; told nothing where there is none any more.
+  private var waiters: [ClientID: [CheckedContinuation<Result<AccessToken, AppleTokenError>?, Never>]] = [:]
 
   /// Tokens from the token endpoint.
   nonisolated init(from url: HTTPClientURL, by forms: AppleForms, now: @escaping @Sendable () -> Timestamp) {
@@ -32,7 +32,12 @@ final class TeamTokens {
       // Before its beginning: the clock was set back, and nobody knows how old the token is.
       if let held = held[client], held.issuedAt <= now, now < held.renewedAt { return held.token }
       guard waiters[client] != nil else { return try await fetch(for: client) }
-      let result = await withCheckedContinuation { waiters[client, default: []].append($0) }
+      let result: Result<AccessToken, AppleTokenError>? = await withCheckedContinuation { waiter in
+        // A task that does not prefer the loop's executor has given way since it looked.
+        if waiters[client] == nil { return waiter.resume(returning: nil) }
+        waiters[client]?.append(waiter)
+      }
+      guard let result else { continue }
       do throws(AppleTokenError) {
         return try result.get()
       } catch {
