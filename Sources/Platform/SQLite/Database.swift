@@ -108,7 +108,8 @@ import EventLoop
   public func savepoint<Value, Failure: Error>(
     translating translate: (SQLiteError) -> Failure, _ body: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    try transaction(.part, translating: translate, noting: { $0 = translate($1) }, body)
+    precondition(isInTransaction, "a part of no transaction")
+    return try transaction(.part, translating: translate, noting: { $0 = translate($1) }, body)
   }
 
   /// Runs `body` in a transaction in which everything is seen as of one moment.
@@ -214,12 +215,13 @@ import EventLoop
   /// How a transaction, or a part of one, begins and ends.
   private struct Bounds {
     let beginning, end, undoing: StaticString
+    var isPart = false
 
     /// Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
     static let writing = Bounds(beginning: "BEGIN IMMEDIATE", end: "COMMIT", undoing: "ROLLBACK")
     static let reading = Bounds(beginning: "BEGIN", end: "COMMIT", undoing: "ROLLBACK")
     static let part = Bounds(
-      beginning: "SAVEPOINT part", end: "RELEASE part", undoing: "ROLLBACK TO part; RELEASE part")
+      beginning: "SAVEPOINT part", end: "RELEASE part", undoing: "ROLLBACK TO part; RELEASE part", isPart: true)
   }
 
   private func transaction<Value, Failure: Error>(
@@ -235,7 +237,11 @@ import EventLoop
       // After some failures SQLite has rolled back by itself.
       guard isInTransaction else { throw error }
       var error = error
-      do throws(SQLiteError) { try execute(bounds.undoing) } catch let second { note(&error, second) }
+      do throws(SQLiteError) { try execute(bounds.undoing) } catch let second {
+        note(&error, second)
+        // A part that stays would be committed with the rest.
+        if bounds.isPart { do throws(SQLiteError) { try execute("ROLLBACK") } catch let third { note(&error, third) } }
+      }
       throw error
     }
   }

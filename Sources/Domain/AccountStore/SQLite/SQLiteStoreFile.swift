@@ -26,6 +26,8 @@ final class SQLiteStoreFile {
   /// Whether the log may still hold pages with what was erased: by this process, or by one that was killed.
   private var remembersErased = true
   private var nextTruncation = MonotonicTime.now
+  /// Whether the transaction that is under way is one that several changes share.
+  private var isSharing = false
 
   /// Opens the database at `path`, which must have this program's version, with the key that it was made with.
   init(_ path: String, _ master: MasterKey) throws(AccountStoreError) {
@@ -115,10 +117,9 @@ final class SQLiteStoreFile {
 
   // MARK: Transactions
 
-  /// Runs `body` in a transaction that may change something, or as a part of the one that is under way (see
-  /// `SharedCommits`).
+  /// Runs `body` in a transaction that may change something, or as a part of the one that several changes share.
   func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
-    if database.isInTransaction { return try database.savepoint(translating: AccountStoreError.init(_:), body) }
+    if isSharing { return try database.savepoint(translating: AccountStoreError.init(_:), body) }
     return try database.transaction(translating: AccountStoreError.init(committing:)) { () throws(AccountStoreError) in
       try refreshKeys()
       return try body()
@@ -167,6 +168,15 @@ final class SQLiteStoreFile {
 
   /// Moves what stands under hashes, and returns how many rows that were.
   func move(_ moves: some Collection<HashMove>) throws(AccountStoreError) -> Int { try mover.move(moves, keys) }
+
+  /// Runs `body` in a transaction in which each `write` is a part of its own.
+  func share(_ body: () throws(AccountStoreError) -> Void) throws(AccountStoreError) {
+    try write { () throws(AccountStoreError) in
+      isSharing = true
+      defer { isSharing = false }
+      try body()
+    }
+  }
 
   private func refreshKeys() throws(AccountStoreError) {
     // What was moved has left its hashes in the log, too.

@@ -9,7 +9,7 @@ final class SharedCommits {
   /// Tells whoever waits for a change what came of it, unless the whole transaction failed.
   typealias Telling = @Sendable (_ failure: AccountStoreError?) -> Void
 
-  /// A change that somebody waits for.
+  /// A change that somebody waits for. It may be made again where the transaction was undone.
   struct Change: Sendable {
     /// Makes it, and returns its own failure and whom to tell.
     let make: @Sendable (SQLiteStoreFile) -> (failure: AccountStoreError?, tell: Telling)
@@ -66,23 +66,27 @@ final class SharedCommits {
 extension SQLiteStoreFile {
   /// Makes changes in one transaction, and tells whoever waits for them.
   fileprivate func make(_ changes: [SharedCommits.Change]) {
+    // One alone has a transaction of its own.
+    guard changes.count > 1 else { return makeEach(changes) }
     var made: [SharedCommits.Telling] = []
+    var isUndone = false
     do throws(AccountStoreError) {
-      // One alone has a transaction of its own.
-      guard changes.count > 1 else { return changes.forEach { $0.make(self).tell(nil) } }
-      try write { () throws(AccountStoreError) in
+      try share { () throws(AccountStoreError) in
         for change in changes {
           let (failure, tell) = change.make(self)
           made.append(tell)
-          guard database.isInTransaction else {
-            throw failure ?? AccountStoreError(.unavailable, "the transaction was undone")
-          }
+          isUndone = !database.isInTransaction
+          if isUndone { throw failure ?? AccountStoreError(.unavailable, "the transaction was undone") }
         }
       }
       for tell in made { tell(nil) }
     } catch {
+      // What one of them did to the transaction is not the others' failure: nothing has happened, and nobody was told.
+      if isUndone { return makeEach(changes) }
       for tell in made { tell(error) }
       for change in changes.dropFirst(made.count) { change.refuse(error) }
     }
   }
+
+  private func makeEach(_ changes: [SharedCommits.Change]) { for change in changes { change.make(self).tell(nil) } }
 }
