@@ -141,6 +141,7 @@ public final class HTTPServer {
       if connections.count >= connectionLimit {
         guard await socket.untilSomebodyWaits() else { return nil }
         // Some may have ended meanwhile.
+        room.close()
         guard connections.count >= connectionLimit else { continue }
         statistics.fullTimes += 1
         await untilRoom(until: shed())
@@ -152,15 +153,15 @@ public final class HTTPServer {
         // No descriptors or no memory. It may be ours who hold them, so room is made as where there are too many; beyond
         // that only time helps, and the kernel's queue holds whoever knocks.
         statistics.acceptFailures += 1
+        room.close()
         await untilRoom(until: min(shed(), .now + .milliseconds(100)))
       }
     }
     return nil
   }
 
-  /// Waits until a connection has ended, or that time has come.
+  /// Waits until a connection has ended since `room` was closed, or that time has come.
   private func untilRoom(until time: MonotonicTime) async {
-    room.close()
     let pause = Deadline()
     pause.onPass { [room] in room.open() }
     pause.set(time)

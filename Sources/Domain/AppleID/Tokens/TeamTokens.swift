@@ -31,7 +31,10 @@ final class TeamTokens {
       let now = now()
       // Before its beginning: the clock was set back, and nobody knows how old the token is.
       if let held = held[client], held.issuedAt <= now, now < held.renewedAt { return held.token }
-      guard waiters[client] != nil else { return try await fetch(for: client) }
+      if waiters[client] == nil {
+        waiters[client] = []
+        return try await fetch(for: client)
+      }
       let result: Result<AccessToken, AppleTokenError>? = await withCheckedContinuation { waiter in
         // A task that does not prefer the loop's executor has given way since it looked.
         if waiters[client] == nil { return waiter.resume(returning: nil) }
@@ -53,7 +56,6 @@ final class TeamTokens {
   }
 
   private func fetch(for client: ClientID) async throws(AppleTokenError) -> AccessToken {
-    waiters[client] = []
     let result: Result<AccessToken, AppleTokenError>
     do throws(AppleTokenError) {
       let askedAt = now()
