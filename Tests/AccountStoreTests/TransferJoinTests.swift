@@ -268,6 +268,9 @@ import Testing
           try await store.recognizedTransfer(of: after, with: client)
             == RecognizedTransfer(key: Transfer.key(1), fromTeam: Transfer.team, former: former))
       }
+      // In another app's database the key is somebody else's.
+      #expect(
+        try await store.recognizedTransfer(of: after, with: try #require(ClientID("com.example.stayed"))) == nil)
       // Nobody has named the second one, and a third is in no list; the account of before came from nowhere.
       for account in [Transfer.account(2), Transfer.account(9), before] {
         _ = try await store.recordSignIn(account, at: Sample.time(10_000), tokens: [])

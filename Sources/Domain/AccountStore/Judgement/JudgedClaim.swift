@@ -19,9 +19,12 @@ extension [PlannedUser] {
     return try user.openedIfWhole(keys).map { SentUser(plan: $0, row: user.row) }
   }
 
+  /// Those of an app's plans: where Apple names nobody, another app's plan says nothing of who came to this one.
+  func with(_ client: ClientID) -> [PlannedUser] { filter { $0.plan.plan.client == client } }
+
   /// The one of the app's first plan, or the only one there is.
   private func one(with client: ClientID) -> PlannedUser? {
-    filter { $0.plan.plan.client == client }.min { $0.plan.number < $1.plan.number } ?? (count == 1 ? first : nil)
+    with(client).min { $0.plan.number < $1.plan.number } ?? (count == 1 ? first : nil)
   }
 
   /// Who an account is recognized as that came to an app with the identifier of all of these, or is what these have come to

@@ -96,6 +96,8 @@ enum PostgreSQLArrivals {
   ) throws(AccountStoreError) {
     try PostgreSQLWrites.write(Array(judged.accounts.values), keys, in: &batch)
     for (account, joined) in judged.origins {
+      // It has come back from what it had become.
+      batch.append("DELETE FROM siwa.transferred_account WHERE former = $1", account.bytes)
       batch.append(
         """
         INSERT INTO siwa.transferred_account (account, from_team, client, former, at) VALUES ($1, $2, $3, $4, $5)
@@ -208,7 +210,7 @@ extension PostgreSQLAccountStore {
     return try await database.snapshot { connection in
       let origin = try await connection.origin(of: id)
       let users = try await connection.plannedUsers(as: [id, origin?.former].compactMap(\.self))
-      return try users.recognized(account, with: client, origin, keys)
+      return try users.with(client).recognized(account, with: client, origin, keys)
     }
   }
 }

@@ -81,7 +81,10 @@ extension PostgreSQLStoreDatabase {
     try await write { connection in
       for row in try await connection.transferPlans() where row.masterKeyID != master.id {
         try await connection.execute(
-          "UPDATE siwa.transfer_plan SET data_key = $1, master_key_id = $2 WHERE number = $3",
+          // One that is being removed meanwhile keeps no key.
+          """
+          UPDATE siwa.transfer_plan SET data_key = $1, master_key_id = $2 WHERE number = $3 AND length(data_key) > 0
+          """,
           try master.rewrap(row.dataKey, at: .transferPlan(row.plan), ofKey: row.masterKeyID), master.id, row.number)
       }
     }

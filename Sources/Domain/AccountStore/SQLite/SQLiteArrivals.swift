@@ -12,6 +12,7 @@ final class SQLiteArrivals {
   private let existence: Statement
   private let accountUsers: Statement
   private let writing: Statement
+  private let unlinking: Statement
   private let account: Statement
 
   init(_ database: Database) throws(SQLiteError) {
@@ -34,6 +35,7 @@ final class SQLiteArrivals {
       SELECT number, state, reason, account, identifier, has_signed_in, person, plan FROM transfer_user
       WHERE account = ? AND state <> 'conflict'
       """)
+    unlinking = try database.prepare("DELETE FROM transferred_account WHERE former = ?")
     writing = try database.prepare(
       """
       INSERT INTO transferred_account (account, from_team, client, former, at) VALUES (?, ?, ?, ?, ?)
@@ -115,6 +117,8 @@ final class SQLiteArrivals {
 
   /// Writes how an account came.
   func write(_ origin: AccountOrigin, of account: AccountID, at time: Timestamp) throws(SQLiteError) {
+    // It has come back from what it had become.
+    try unlinking.run(account.bytes)
     try writing.run(
       account.bytes, origin.fromTeam.text, origin.client.text, origin.former?.bytes, time.milliseconds)
   }
@@ -231,7 +235,7 @@ extension SQLiteStoreFile {
         origin = try arrivals.origin(of: id)
         for account in [id, origin?.former].compactMap(\.self) { users += try arrivals.users(as: account, in: plans) }
       }
-      return try users.recognized(account, with: client, origin, keys)
+      return try users.with(client).recognized(account, with: client, origin, keys)
     }
   }
 }
