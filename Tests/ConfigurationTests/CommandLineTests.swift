@@ -73,6 +73,14 @@ private struct Serve: Command {
     #expect(sources.environment == ["X": "y"])
   }
 
+  /// As one event's id in 64 does.
+  @Test func aValueMayBeginWithADash() throws {
+    let words = ["send", "--to", "https://a", "high", "-ctTeoA9D"]
+    guard case .command(let command) = program.parse(words) else { throw Failure() }
+    #expect(try #require(command as? Send).note == "-ctTeoA9D")
+    #expect(misuse(words + ["-another"]) == [#"post send: unknown option "-another""#, "Try 'post send --help'."])
+  }
+
   private static let url = "an https URL"
 
   @Test(arguments: [

@@ -39,10 +39,13 @@ public struct CommandArguments {
   /// Takes the words apart as the declarations have it: what takes a value, what stands by itself.
   init(_ words: [String], for declarations: [Declaration]) {
     self.init(isDescribing: false)
+    let expected = declarations.count { $0.kind == .positional }
     var rest = words[...]
     var isOptionPossible = true
     while let word = rest.popFirst() {
-      guard isOptionPossible, word.hasPrefix("-"), word != "-" else {
+      // Options have two dashes, and an event's id may begin with one.
+      let isValue = word.utf8.count > 2 && !word.hasPrefix("--") && positionals.count < expected
+      guard isOptionPossible, word.hasPrefix("-"), word != "-", !isValue else {
         positionals.append(word)
         continue
       }
@@ -53,7 +56,6 @@ public struct CommandArguments {
       let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       take(parts[0], parts.count == 2 ? parts[1] : nil, &rest, declarations)
     }
-    let expected = declarations.count { $0.kind == .positional }
     for word in positionals.dropFirst(expected) { faults.append("unexpected \(word.quoted)") }
   }
 
