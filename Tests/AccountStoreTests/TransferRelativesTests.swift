@@ -35,6 +35,14 @@ import Testing
     try await store.forgetWaiting()
   }
 
+  /// The person signs in to another app of the team before.
+  private func signInToAnAppThatStays(_ store: any AccountStore) async throws -> NewToken {
+    let token = NewToken(
+      kind: .refresh, client: Self.other, value: Sample.valid(SecretToken("r-of-an-app-that-stays")))
+    _ = try await store.recordSignIn(before, at: Sample.time(2), tokens: [token])
+    return token
+  }
+
   private func settled(
     _ id: String = "end", by consumer: ConsumerName = Sample.revoker, in store: any AccountStore,
     at seconds: Int64 = 150,
@@ -94,9 +102,7 @@ import Testing
   func whoHasSignedInToAnAppThatStaysGoesOnThere(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       try await join(store)
-      let token = NewToken(
-        kind: .refresh, client: Self.other, value: Sample.valid(SecretToken("r-of-an-app-that-stays")))
-      _ = try await store.recordSignIn(before, at: Sample.time(2), tokens: [token])
+      let token = try await signInToAnAppThatStays(store)
       #expect(try await store.settle([settled("one", in: store, deletion())], at: Sample.time(160)) == [.applied])
       #expect(try await store.tokens(of: before).map(\.token) == [token], "those of the app that has gone are over")
       #expect(try await store.waiting().isEmpty)
@@ -113,9 +119,7 @@ import Testing
   func aDeletedAppleAccountEndsAllOfTheOneBefore(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in
       try await join(store)
-      let token = NewToken(
-        kind: .refresh, client: Self.other, value: Sample.valid(SecretToken("r-of-an-app-that-stays")))
-      _ = try await store.recordSignIn(before, at: Sample.time(2), tokens: [token])
+      _ = try await signInToAnAppThatStays(store)
       #expect(try await store.settle([settled(in: store, deletion(ending: nil))], at: Sample.time(160)) == [.applied])
       #expect(try await store.tokens(of: before).isEmpty)
       #expect(try await store.waiting().map(\.kind) == [.accountDeletionRequested])

@@ -52,6 +52,17 @@ package final class MemoryCluster {
     ends[partition] = offset
   }
 
+  /// The records of a partition from a position on, and the position behind them. As librdkafka: what lies outside begins at
+  /// the first record there is.
+  func read(
+    _ partition: TopicPartition, from position: Int64, upTo limit: Int
+  ) -> (records: ArraySlice<ConsumedRecord>, next: Int64) {
+    let extent = extent(of: partition)
+    let place = (extent.first...extent.end).contains(position) ? position : extent.first
+    let some = (records[partition] ?? []).drop { $0.position.offset < place }.prefix(limit)
+    return (some, some.last.map { $0.position.offset + 1 } ?? place)
+  }
+
   /// Which offsets a partition holds, and the first record newer than each of the times.
   package func extent(of partition: TopicPartition, newerThan times: Set<Int64> = []) -> PartitionExtent {
     let some = records[partition] ?? []

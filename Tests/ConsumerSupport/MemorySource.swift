@@ -92,11 +92,8 @@ package final class MemorySource: EventSource {
     guard leaving.isEmpty else { return [] }
     var taken: [ConsumedRecord] = []
     for (partition, position) in positions.sorted(by: { $0.key < $1.key }) where !paused.contains(partition) {
-      let extent = cluster.extent(of: partition)
-      // As librdkafka: what lies outside begins at the first record there is.
-      let place = (extent.first...extent.end).contains(position) ? position : extent.first
-      let some = (cluster.records[partition] ?? []).drop { $0.position.offset < place }.prefix(limit - taken.count)
-      positions[partition] = some.last.map { $0.position.offset + 1 } ?? place
+      let (some, next) = cluster.read(partition, from: position, upTo: limit - taken.count)
+      positions[partition] = next
       taken += some
     }
     return taken

@@ -89,56 +89,48 @@ import Testing
   }
 
   @Test func endWhereTheirReaderStopsReading() async throws {
-    let over = Signal()
-    let results = Results()
-    let server = try TestServer { _ in
-      HTTPResponse(
-        status: 200,
-        body: .endlessStream(patience: .milliseconds(50)) { writer in
-          defer { over.fire() }
-          let piece = [UInt8](repeating: 7, count: 65_536)
-          do throws(HTTPBodyWriter.Lost) {
-            while true {
-              try await writer.write(piece)
-              results.written += piece.count
-            }
-          } catch {
-            results.wasCancelled = Task.isCancelled
-            throw error
-          }
-        })
+    let (results, _) = try await withReaderThatReadsNothing { writer, results in
+      let piece = [UInt8](repeating: 7, count: 65_536)
+      while true {
+        try await writer.write(piece)
+        results.written += piece.count
+      }
     }
-    let client = try server.connect(receiveBuffer: 4096)
-    try await client.send(request)
-    await over.wait()
     // What the kernel has taken, and not what could have been written. By our deadline, which cancels, or by the kernel's.
     #expect(results.written < 64 << 20)
-    await server.untilDeserted()
-    client.close()
-    await server.close()
   }
 
   /// What fits into the kernel's buffer always leaves at once: the kernel says that nobody takes it.
   @Test func endWhereTheKernelWaitsInVainForTheirReader() async throws {
-    let over = Signal()
-    let results = Results()
+    let (results, timeouts) = try await withReaderThatReadsNothing { writer, results in
+      try await writer.write([UInt8](repeating: 7, count: 100_000))
+      do { try await Loop.sleep(for: .seconds(3600)) } catch { results.wasCancelled = true }
+    }
+    #expect(results.wasCancelled)
+    #expect(timeouts == 0, "nothing waited to be written")
+  }
+
+  /// Runs a stream to its end whose reader takes nothing; how often a deadline of the server's passed.
+  private func withReaderThatReadsNothing(
+    _ produce: @escaping @Loop @Sendable (HTTPBodyWriter, Results) async throws -> Void
+  ) async throws -> (results: Results, timeouts: UInt64) {
+    let (over, results) = (Signal(), Results())
     let server = try TestServer { _ in
       HTTPResponse(
         status: 200,
         body: .endlessStream(patience: .milliseconds(50)) { writer in
           defer { over.fire() }
-          try await writer.write([UInt8](repeating: 7, count: 100_000))
-          do { try await Loop.sleep(for: .seconds(3600)) } catch { results.wasCancelled = true }
+          try await produce(writer, results)
         })
     }
     let client = try server.connect(receiveBuffer: 4096)
     try await client.send(request)
     await over.wait()
-    #expect(results.wasCancelled)
     await server.untilDeserted()
-    #expect(server.statistics.timeouts == 0, "nothing waited to be written")
+    let timeouts = server.statistics.timeouts
     client.close()
     await server.close()
+    return (results, timeouts)
   }
 
   @Test(arguments: [true, false])
