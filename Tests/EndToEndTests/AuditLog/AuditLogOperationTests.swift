@@ -65,6 +65,8 @@ struct AuditLogOperationTests {
       reader.follow(log)
       try await traffic.put(10)
       try await log.untilPublished(traffic.entryCount)
+      // What is published may be seen before readiness is looked at for the first time.
+      try await log.untilReadiness(is: true)
       faults.isDiskFull = true
       try await traffic.put(10)
       try await log.untilReadiness(is: false)
