@@ -34,7 +34,7 @@ struct ConsumerLongReliabilityTests {
     let events = LongTrial.consumerEvents
     let outcome = try await ConsumerTrial.run(
       ConsumerTrial.Plan(
-        people: events / 4, events: events, rate: LongTrial.consumerRate, isPostgreSQL: isPostgreSQL,
+        people: events / 20, events: events, rate: LongTrial.consumerRate, isPostgreSQL: isPostgreSQL,
         disruptions: ConsumerDisruption.allCases.filter { $0.exists(withPostgreSQL: isPostgreSQL) }, repeats: true,
         lasting: 0.2...5))
     print(outcome.tables)
