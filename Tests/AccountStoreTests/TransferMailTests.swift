@@ -125,6 +125,58 @@ import Testing
     }
   }
 
+  /// The app has gone on to a third team, and the person with it. `isRound`: and what it has become there is what it was at
+  /// first, as no app's way leads to.
+  @Test(arguments: Implementation.all, [false, true])
+  func whatComesLateGoesToTheEndOfTheWayOfTheApp(_ implementation: Implementation, isRound: Bool) async throws {
+    let prepared = try await implementation.prepare()
+    let store = try await prepared.open()
+    try await prepare(store)
+    try await join(store)
+    let last = Account(team: Sample.valid(TeamID("T3T3T3T3T3")), subject: Sample.account(3).subject)
+    let on = Sample.valid(
+      TransferPlan(
+        "on", .sending, team: Transfer.otherTeam, otherTeam: last.team, client: Sample.client,
+        createdAt: Sample.time(101)))
+    try await store.begin(on, with: [NewTransferUser(key: "1", subject: after.subject)])
+    #expect(try await store.record([Transfer.identified(1, as: 7)], of: on) == [.done])
+    let claim = TransferClaim(Transfer.identifier(7), to: Sample.client, address: Sample.address(3), isPrivate: true)
+    _ = try await store.recordSignIn(last, at: Sample.time(110), tokens: [], of: nil, claiming: claim)
+    #expect(
+      try await store.relayStates(of: [before, after, last]) == [.unknown, .unknown, .known(Sample.enabled(2, 3))])
+    _ = try await news(store)
+    if isRound {
+      try await prepared.run(
+        """
+        INSERT INTO transferred_account (account, from_team, client, former, at)
+        SELECT former, from_team, client, (
+          SELECT account FROM transferred_account WHERE account NOT IN (SELECT former FROM transferred_account)), at
+        FROM transferred_account WHERE former NOT IN (SELECT account FROM transferred_account)
+        """,
+        """
+        INSERT INTO siwa.transferred_account (account, from_team, client, former, at)
+        SELECT former, from_team, client, (
+          SELECT account FROM siwa.transferred_account
+          WHERE account NOT IN (SELECT former FROM siwa.transferred_account)), at
+        FROM siwa.transferred_account WHERE former NOT IN (SELECT account FROM siwa.transferred_account)
+        """)
+    }
+    let late = said(.disabled, of: before, at: 30, in: store)
+    for round in 1...2 {
+      #expect(try await store.settle([late], at: Sample.time(200)).map(\.isRepeated) == [round == 2])
+      #expect(try await store.relayStates(of: [last]) == [.known(Sample.disabled(30, 3))], "at its own address")
+      #expect(try await news(store).map(\.account) == (round == 1 ? [after, last] : []))
+    }
+    // What Apple has said of the last one since, nothing late changes.
+    let own = Sample.event("own", of: last, hash: store.hash(of: last), at: 120, yieldsTo: [.erasure])
+      .settled(.setRelay(Sample.enabled(120, 3)))
+    #expect(try await store.settle([own], at: Sample.time(210)) == [.applied])
+    let later = said(.disabled, of: before, at: 40, in: store)
+    #expect(try await store.settle([later], at: Sample.time(220)) == [.applied])
+    #expect(try await store.relayStates(of: [last]) == [.known(Sample.enabled(120, 3))])
+    await store.close()
+  }
+
   @Test(arguments: Implementation.all)
   func whatIsSaidForAnotherAppStaysWithTheAccountOfBefore(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in

@@ -77,8 +77,8 @@ struct JudgedSettlements {
           events.append(try keys.sealNewsOfMail(after: event, with: follows, at: time))
         } else {
           outcomes.append(.applied)
-          isLastApplied = true
         }
+        isLastApplied = true
       }
       settled[place] = LedgerEntry(origin: event.origin, outcome: outcome, detail: detail, at: time)
       ledger.append(

@@ -32,6 +32,9 @@ struct LinkQuestion {
   let successors: [AccountID]
   let predecessors: [AccountID]
 
+  /// How many times an app may have changed teams since what is told of mail: what would go farther stays there.
+  static let mostSteps = 16
+
   /// What settlements ask.
   init(_ settlements: [Settlement], _ keys: StoreKeys) {
     successors = settlements.filter(\.tellsSuccessor).map { keys.id(of: $0.event) }
@@ -80,8 +83,11 @@ struct Relatives {
     for settlement in settlements where settlement.tellsRelatives {
       let event = settlement.event
       let id = keys.id(of: event)
-      if let link = links.successors[id] {
-        successors[event.hash] = try Relative(link, facts[link.account] ?? RelativeFacts(), keys)
+      var (former, hash) = (id, event.hash)
+      while successors[hash] == nil, let link = links.successors[former] {
+        let relative = try Relative(link, facts[link.account] ?? RelativeFacts(), keys)
+        successors[hash] = relative
+        (former, hash) = (link.account, relative.hash)
       }
       if let link = links.predecessors[id] {
         predecessors[event.hash] = try Relative(link, facts[link.account] ?? RelativeFacts(), keys)
@@ -90,8 +96,8 @@ struct Relatives {
   }
 }
 
-/// Settlements, and right behind each the one that follows from it for mail to the account that the person has now: that is
-/// judged as if the event had happened to that account.
+/// Settlements, and right behind each those that follow from it for mail to the accounts that the person has had since: each
+/// is judged as if the event had happened to that account, and only where the one before it was applied.
 struct LinkedSettlements {
   private(set) var all: [Settlement] = []
   /// The places of those that follow from the one before, and the app that the person has come with.
@@ -104,11 +110,16 @@ struct LinkedSettlements {
     }
     for settlement in settlements {
       all.append(settlement)
-      guard let successor = relatives.successors[settlement.event.hash],
-        let follower = try settlement.follower(for: successor, keys)
-      else { continue }
-      followers[all.count] = successor.link.client
-      all.append(follower)
+      var last = settlement
+      // Bounded where accounts have become each other.
+      for _ in 0..<LinkQuestion.mostSteps {
+        guard let successor = relatives.successors[last.event.hash],
+          let follower = try last.follower(for: successor, keys)
+        else { break }
+        followers[all.count] = successor.link.client
+        all.append(follower)
+        last = follower
+      }
     }
   }
 }
@@ -128,7 +139,9 @@ extension Settlement {
         id: .ofOurOwn("mail", Array(event.id.text.utf8) + successor.link.account.bytes), account: account,
         hash: successor.hash, occurredAt: event.occurredAt, origin: event.origin, weight: event.weight,
         yieldsTo: event.yieldsTo)
-      return Settlement(of: following, by: consumer, outcome: outcome, changes: [.setRelay(state)])
+      return Settlement(
+        of: following, by: consumer, outcome: outcome,
+        changes: [.setRelay(state), .tellSuccessorOfMail(state, of: client)])
     }
     return nil
   }

@@ -80,14 +80,19 @@ enum PostgreSQLArrivals {
     batch.append("SELECT DISTINCT hash, client FROM siwa.token WHERE hash = ANY ($1) AND invalid_at IS NULL", hashes)
   }
 
-  /// Adds an execution that reads what accounts have become, and what they were before.
+  /// Adds an execution that reads what accounts have become, and what that has become, and what they were before.
   static func readLinks(_ question: LinkQuestion, in batch: inout Batch) {
     batch.append(
       """
-      SELECT account, former, client, at FROM siwa.transferred_account WHERE former = ANY ($1)
+      WITH RECURSIVE later (account, former, client, at, step) AS (
+        SELECT account, former, client, at, 1 FROM siwa.transferred_account WHERE former = ANY ($1)
+        UNION SELECT next.account, next.former, next.client, next.at, step + 1
+          FROM later JOIN siwa.transferred_account AS next ON next.former = later.account WHERE step < $3)
+      SELECT account, former, client, at FROM later
       UNION SELECT account, former, client, at FROM siwa.transferred_account
         WHERE account = ANY ($2) AND former IS NOT NULL
-      """, PostgreSQLArray(question.successors.map(\.bytes)), PostgreSQLArray(question.predecessors.map(\.bytes)))
+      """, PostgreSQLArray(question.successors.map(\.bytes)), PostgreSQLArray(question.predecessors.map(\.bytes)),
+      Int64(LinkQuestion.mostSteps))
   }
 
   /// Adds what arrivals have come to.

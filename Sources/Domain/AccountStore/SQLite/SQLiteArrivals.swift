@@ -99,7 +99,14 @@ final class SQLiteArrivals {
         found.add(id, from: former, with: client, at: try row.time(3))
       }
     }
-    for account in question.successors { try add(successorLink, account) }
+    for account in question.successors {
+      var last = account
+      for _ in 0..<LinkQuestion.mostSteps where found.successors[last] == nil {
+        try add(successorLink, last)
+        guard let next = found.successors[last]?.account else { break }
+        last = next
+      }
+    }
     for account in question.predecessors { try add(predecessorLink, account) }
     return found
   }
