@@ -1,7 +1,9 @@
 import AccountEvents
 import ConsumerSupport
 import EventLoop
+import HTTPServer
 import Kafka
+import Telemetry
 import TestSupport
 import Testing
 
@@ -214,6 +216,47 @@ import Testing
     }
   }
 
+  /// One stream waits for its turn, which another one has all the while.
+  @Test func aTopicThatIsMadeAnewIsAGapForWhoeverWasFarther() async throws {
+    var bounds = EventFeed.Bounds.quick
+    bounds.batch = 2
+    try await run(bounds) { topic, feed in
+      topic.put(0..<10)
+      let (stream, behind) = (try await reader(feed, at: .now), try reader(feed, behind: "1.0"))
+      #expect(try await behind.next(2) == ["0", "1"])
+      let gate = Signal()
+      topic.sources[1].gate = { await gate.wait() }
+      let waiting = Task(executorPreference: Loop.executor) { try await behind.next(2) }
+      try await until { topic.sources[1].questions == 2 }
+      topic.cluster.loseRecords(of: .events(0), from: 0)
+      topic.put(20..<21)
+      try await until { topic.sources.count == 3 && topic.sources[2].questions > 0 }
+      #expect(try await stream.next(1) == ["gap"])
+      topic.sources[1].gate = {}
+      gate.fire()
+      #expect(try await stream.next(1) == ["20"])
+      #expect(try await waiting.value == ["gap", "20"])
+      topic.put(21..<22)
+      #expect(try await stream.next(1) == ["21"])
+    }
+  }
+
+  /// The reader of what came before stands where the stream does, which is at the end of what there was.
+  @Test func aPartitionThatComesWhileAStreamIsOpenIsReadFromItsBeginning() async throws {
+    var bounds = EventFeed.Bounds.quick
+    bounds.survey = .milliseconds(5)
+    try await run(bounds) { topic, feed in
+      topic.put(0..<3)
+      let stream = try reader(feed, behind: "1.1")
+      #expect(try await stream.next(2) == ["1", "2"])
+      topic.put(10..<12, in: 1)
+      #expect(try await stream.next(2) == ["10", "11"])
+      topic.put(3..<4)
+      #expect(try await stream.next(1) == ["3"])
+      #expect(stream.position == "1.4.2")
+    }
+  }
+
   @Test func aPartitionThatHasComeSinceIsReadFromItsBeginning() async throws {
     try await run { topic, feed in
       topic.put(0..<3)
@@ -283,6 +326,31 @@ import Testing
         #expect(try await resumed.next(2) == ["3", "4"])
       }
     }
+  }
+
+  /// Not even where the stream would begin.
+  @Test(arguments: [nil, "from=now", "from=beginning", "from=2027-01-20T09:00:00Z"])
+  func nothingIsReadForTheHeadOfAnAnswer(_ query: String?) async throws {
+    try await run { topic, feed in
+      topic.put(0..<3)
+      let caller = AccountsSettings.Caller(name: "shop", clients: [AccountEvent.sample(1).audience], tokens: [])
+      let streams = EventStreams(
+        feed, AccountSight(teams: [:], groups: ConsentGroups([:])),
+        limits: .init(perCaller: 1, connections: 4, descriptors: 1024), metrics: EventStreamMetrics(MetricsRegistry()),
+        logger: topic.log.logger(), identify: { _ in preconditionFailure("nothing is told") })
+      for last in [nil, "1.2"] {
+        let answer = try await streams.stream(to: caller, after: last, query, isHead: true)
+        #expect(answer.status == 200)
+      }
+      await #expect(throws: Problem.self) { try await streams.stream(to: caller, after: nil, "from=", isHead: true) }
+      #expect(topic.sources.isEmpty && feed.streams == 0)
+    }
+  }
+
+  /// Of a thousand connections that are allowed there may be fewer descriptors.
+  @Test(arguments: [(1024, 100_000, 512), (1024, 300, 75), (1, 100_000, 1), (1024, 1, 1)])
+  func allStreamsHaveHalfOfTheConnectionsThatThereCanBe(_ connections: Int, _ descriptors: Int, _ all: Int) {
+    #expect(EventStreams.Limits(perCaller: 4, connections: connections, descriptors: descriptors).all == all)
   }
 
   @Test func nothingIsReadForNobody() async throws {

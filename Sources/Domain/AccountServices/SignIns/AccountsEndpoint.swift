@@ -83,7 +83,8 @@ final class AccountsEndpoint {
     case .events:
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
       try Self.expectOnce("Last-Event-ID", in: request)
-      return try await events.stream(to: caller, after: request.header("Last-Event-ID"), request.query)
+      return try await events.stream(
+        to: caller, after: request.header("Last-Event-ID"), request.query, isHead: request.hasMethod("HEAD"))
     }
   }
 

@@ -76,7 +76,9 @@ package final class AccountsService: Service {
     let feed = EventFeed(
       { () throws(KafkaError) in try Consumer(kafka, group: nil, log: logger.forKafka) }, logger: logger)
     let events = EventStreams(
-      feed, sight, limits: .init(perCaller: settings.streams, all: max(1, settings.connections.all / 2)),
+      feed, sight,
+      limits: .init(
+        perCaller: settings.streams, connections: settings.connections.all, descriptors: DescriptorLimit.current),
       metrics: EventStreamMetrics(registry), logger: logger, identify: { store.id(of: $0) })
     self.events = events
     let endpoint = AccountsEndpoint(

@@ -7,8 +7,8 @@ import Kafka
 final class EarlierEvents {
   private let source: @Loop () throws(KafkaError) -> any PartitionSource
   private var reader: (any PartitionSource)?
-  /// Where the reader is; nil where the topic has to be asked first.
-  private var place: EventPosition?
+  /// Where the reader is, and in which epoch the topic was asked; nil where it has to be asked first.
+  private var place: (position: EventPosition, epoch: Int)?
   /// Whether somebody has the turn.
   private(set) var isBusy = false
   private var isUsed = false
@@ -23,13 +23,14 @@ final class EarlierEvents {
     return true
   }
 
-  /// The records behind a position, `most` at most; none where there are none by `time`. For whoever has the turn.
+  /// The records behind a position, `most` at most; none where there are none by `time`. For whoever has the turn. In another
+  /// epoch than before, the topic is asked whether it has been at that position, and which partitions it has.
   func page(
-    behind position: EventPosition, upTo most: Int, until time: MonotonicTime
+    behind position: EventPosition, in epoch: Int, upTo most: Int, until time: MonotonicTime
   ) async throws(KafkaError) -> EventPage {
     defer { isBusy = false }
     do throws(KafkaError) {
-      return try await read(behind: position, upTo: most, until: time)
+      return try await read(behind: position, in: epoch, upTo: most, until: time)
     } catch {
       place = nil
       if error.isFatal { await close() }
@@ -58,17 +59,17 @@ final class EarlierEvents {
   }
 
   private func read(
-    behind position: EventPosition, upTo most: Int, until time: MonotonicTime
+    behind position: EventPosition, in epoch: Int, upTo most: Int, until time: MonotonicTime
   ) async throws(KafkaError) -> EventPage {
     let reader = try connected()
     var page = EventPage(start: position)
-    if place != position {
+    if place?.position != position || place?.epoch != epoch {
       place = nil
       guard let resumed = position.resumed(in: try await reader.extents().mapValues(\.held)) else {
         throw .noSuchPosition
       }
       try reader.assign(resumed.position.starts)
-      place = resumed.position
+      place = (resumed.position, epoch)
       (page.start, page.isGap) = resumed
       if page.isGap { return page }
     }
@@ -89,7 +90,7 @@ final class EarlierEvents {
       next.pass(offset, of: partition)
       page.records.append(ReadEvent(record))
     }
-    place = next
+    place = (next, epoch)
     return page
   }
 }

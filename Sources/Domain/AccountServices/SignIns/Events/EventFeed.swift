@@ -66,8 +66,9 @@ final class EventFeed {
   /// Where a stream begins. Throws where the cluster does not say it in time.
   func cursor(at beginning: Beginning) async throws(KafkaError) -> EventCursor {
     let position: EventPosition
+    var epoch = newest.epoch
     switch beginning {
-    case .now: position = try await endPosition()
+    case .now: (position, epoch) = try await endPosition()
     case .oldest: position = try await self.position { $0.held.lowerBound }
     case .time(let time):
       // Of a record that is newer than the millisecond before.
@@ -75,7 +76,7 @@ final class EventFeed {
       position = try await self.position(newerThan: before) { $0.firstNewer[before] ?? $0.end }
     }
     var cursor = EventCursor(position)
-    cursor.isCertain = true
+    if epoch == newest.epoch { cursor.epoch = epoch }
     return cursor
   }
 
@@ -84,7 +85,7 @@ final class EventFeed {
     while true {
       let rings = bell.rings
       if let page = newest.page(for: &cursor, upTo: bounds.page) {
-        if !page.records.isEmpty { return page }
+        if page.isGap || !page.records.isEmpty { return page }
         if !newest.hasTakenAll(cursor) { continue }
       }
       guard !isEnding, !Task.isCancelled, .now < time else { return EventPage(start: cursor.position) }
@@ -93,8 +94,11 @@ final class EventFeed {
         await bell.wait(since: rings, until: isPaused ? min(time, earlierPause) : time)
         continue
       }
-      if let page = await earlierPage(cursor.position, until: min(time, .now + bounds.pause)) {
-        cursor.isCertain = true
+      let epoch = newest.epoch
+      if let page = await earlierPage(cursor.position, in: epoch, until: min(time, .now + bounds.pause)) {
+        // Read in the midst of a change: what was read before is compared with the topic as it is now.
+        guard epoch == newest.epoch else { continue }
+        cursor.epoch = epoch
         if page.isGap || !page.records.isEmpty { return page }
         // There may be partitions that were not known before.
         cursor.position = page.start
@@ -102,9 +106,11 @@ final class EventFeed {
     }
   }
 
-  private func earlierPage(_ position: EventPosition, until time: MonotonicTime) async -> EventPage? {
+  private func earlierPage(
+    _ position: EventPosition, in epoch: Int, until time: MonotonicTime
+  ) async -> EventPage? {
     do throws(KafkaError) {
-      let page = try await earlier.page(behind: position, upTo: bounds.batch, until: time)
+      let page = try await earlier.page(behind: position, in: epoch, upTo: bounds.batch, until: time)
       // Those who wait for their turn go on, and whatever else is on the loop.
       bell.ring()
       await Loop.nextTurn()
@@ -117,12 +123,12 @@ final class EventFeed {
     }
   }
 
-  /// The end of the topic as the reader that follows it has it.
-  private func endPosition() async throws(KafkaError) -> EventPosition {
+  /// The end of the topic as the reader that follows it has it, and in which epoch.
+  private func endPosition() async throws(KafkaError) -> (EventPosition, epoch: Int) {
     let limit = MonotonicTime.now + bounds.patience
     while true {
       let rings = bell.rings
-      if let end = newest.end { return end }
+      if let end = newest.end { return (end, newest.epoch) }
       guard !isEnding, !Task.isCancelled, .now < limit else {
         throw KafkaError(.brokerUnavailable, detail: "the end of \(Topic.accountEvents) is not known")
       }
@@ -171,9 +177,8 @@ final class EventFeed {
 
   /// Returns where the topic is to be asked anew where it ends: streams then read on from where they are.
   private func follow(_ reader: any PartitionSource) async throws(KafkaError) {
-    guard var next = EventPosition(try await reader.extents().mapValues(\.end)) else { throw .noSuchPosition }
+    guard var next = newest.begin(holding: try await reader.extents().mapValues(\.held)) else { throw .noSuchPosition }
     try reader.assign(next.starts)
-    newest.begin(at: next)
     failure = nil
     bell.ring()
     var nextSurvey = MonotonicTime.now + bounds.survey

@@ -15,6 +15,12 @@ final class EventStreams {
   struct Limits: Sendable {
     let perCaller: Int
     let all: Int
+
+    /// Limits where there may be so many connections, and so many descriptors for them: all streams have half.
+    init(perCaller: Int, connections: Int, descriptors: Int) {
+      self.perCaller = perCaller
+      all = max(1, min(connections, DescriptorLimit.connections(within: descriptors)) / 2)
+    }
   }
 
   /// After so long a stream says at least that it is there.
@@ -77,9 +83,10 @@ final class EventStreams {
     open[caller] = left > 0 ? left : nil
   }
 
-  /// The answer to a caller that has read as far as `last` says; where that is nil, from where `query` says.
+  /// The answer to a caller that has read as far as `last` says; where that is nil, from where `query` says. `isHead`: only
+  /// its head is sent, for which nothing is read.
   func stream(
-    to caller: AccountsSettings.Caller, after last: String?, _ query: String?
+    to caller: AccountsSettings.Caller, after last: String?, _ query: String?, isHead: Bool
   ) async throws(Problem) -> HTTPResponse {
     let beginning = try Self.beginning(query)
     let position = last.flatMap { EventPosition($0) }
@@ -91,6 +98,7 @@ final class EventStreams {
       throw Problem(.tooManyRequests, "The caller has \(limits.perCaller) streams already.", retryAfter: 10)
     }
     guard feed.streams < limits.all else { throw .unavailable("There are too many streams already.", retryAfter: 10) }
+    if isHead { return response { _ in } }
     let place = Place(self, caller)
     let start: EventCursor
     if let position {
@@ -101,9 +109,13 @@ final class EventStreams {
         throw .unavailable("The events cannot be read at the moment.")
       }
     }
-    return HTTPResponse(
+    return response { [self] writer in try await tell(place, from: start, writer) }
+  }
+
+  private func response(_ produce: @escaping @Loop @Sendable (HTTPBodyWriter) async throws -> Void) -> HTTPResponse {
+    HTTPResponse(
       status: 200, headers: [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")],
-      body: .endlessStream(patience: Self.patience) { [self] writer in try await tell(place, from: start, writer) })
+      body: .endlessStream(patience: Self.patience, produce))
   }
 
   /// Where a stream begins that has no `Last-Event-ID`: `from=now`, `from=beginning` or `from=TIME`.

@@ -21,8 +21,8 @@ struct EventPage: Sendable, Hashable {
 struct EventCursor: Sendable {
   /// What it has read.
   var position: EventPosition
-  /// Whether the topic has been at that position: it is no mere word of somebody who asks.
-  var isCertain = false
+  /// In which epoch of `NewestEvents` the topic has been at that position; nil of a mere word of somebody who asks.
+  var epoch: Int?
   /// The number of its next record among the recent ones; nil where it is not among them.
   fileprivate(set) var number: Int?
 
@@ -38,6 +38,10 @@ struct NewestEvents: Sendable {
   /// The number of the first record that is kept.
   private var first = 0
   private var start: EventPosition?
+  /// What the partitions held when it was begun anew.
+  private var held: [Int32: Range<Int64>] = [:]
+  /// Counts how often it was begun anew, and given up: the topic may have been another one until then.
+  private(set) var epoch = 0
   /// The position behind the last record; nil while nothing is read.
   private(set) var end: EventPosition?
 
@@ -47,15 +51,19 @@ struct NewestEvents: Sendable {
   /// Whether a cursor has taken all of them.
   func hasTakenAll(_ cursor: EventCursor) -> Bool { cursor.number == first + records.count }
 
-  /// Begins anew at a position: whoever was among the records before no longer is.
-  mutating func begin(at position: EventPosition) {
+  /// Begins anew where the partitions end that hold these offsets: whoever was among the records before no longer is. Nil
+  /// where it is no topic that a position can be of.
+  mutating func begin(holding held: [Int32: Range<Int64>]) -> EventPosition? {
     forget()
-    (start, end) = (position, position)
+    guard let position = EventPosition(held.mapValues(\.upperBound)) else { return nil }
+    (start, end, self.held) = (position, position, held)
+    return position
   }
 
   /// Keeps nothing any more.
   mutating func forget() {
     first += records.count + 1
+    epoch += 1
     records = []
     (start, end) = (nil, nil)
   }
@@ -71,15 +79,20 @@ struct NewestEvents: Sendable {
     end?.pass(record.offset, of: record.partition)
   }
 
-  /// The next records behind a cursor, `most` at most, and none where it has taken all; nil where it is not among them.
+  /// The next records behind a cursor, `most` at most, and none where it has taken all; a gap where the topic has gone back
+  /// behind the cursor since it was there; nil where it is not among them.
   func page(for cursor: inout EventCursor, upTo most: Int) -> EventPage? {
     var number = cursor.number ?? first
     if cursor.number == nil || number < first {
       cursor.number = nil
-      guard let start, let end, cursor.position.reaches(start),
-        cursor.isCertain || end.reaches(cursor.position)
-      else { return nil }
-      cursor.isCertain = true
+      guard let start, let end else { return nil }
+      if let known = cursor.epoch, known != epoch {
+        guard let (position, isGap) = cursor.position.resumed(in: held) else { return nil }
+        (cursor.position, cursor.epoch) = (position, epoch)
+        if isGap { return EventPage(start: position, isGap: true) }
+      }
+      guard cursor.position.reaches(start), cursor.epoch != nil || end.reaches(cursor.position) else { return nil }
+      cursor.epoch = epoch
       number = first
     }
     let some = records.dropFirst(number - first).prefix(most)
