@@ -115,6 +115,34 @@ import Testing
     }
   }
 
+  /// What stands before it in the same transaction counts: the token of the app that stays was ended, or is younger than
+  /// what was ended.
+  @Test(arguments: Implementation.all, [true, false])
+  func whatWasEndedJustBeforeKeepsNobodyThere(_ implementation: Implementation, isEnded: Bool) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await join(store)
+      _ = try await signInToAnAppThatStays(store)
+      let over = Sample.event("over", of: before, hash: store.hash(of: before), at: 140).settled(
+        by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(isEnded ? 2 : 1), of: [Self.other]))
+      let settled = try await store.settle([over, settled(in: store, deletion())], at: Sample.time(160))
+      #expect(settled == [.applied, .applied])
+      #expect(try await store.tokens(of: before).isEmpty == isEnded)
+      #expect(try await store.waiting().map(\.account) == (isEnded ? [before] : []))
+    }
+  }
+
+  @Test(arguments: Implementation.all)
+  func ofWhomThisTransactionHasLeftNothingNothingIsSaid(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await join(store)
+      let gone = Sample.event("gone", of: before, hash: store.hash(of: before), at: 140, severity: 2).settled(
+        by: Sample.eraser, .eraseAccount(isFinal: true))
+      let settled = try await store.settle([gone, settled(in: store, deletion())], at: Sample.time(160))
+      #expect(settled == [.applied, .applied])
+      #expect(try await store.waiting().isEmpty)
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func aDeletedAppleAccountEndsAllOfTheOneBefore(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in

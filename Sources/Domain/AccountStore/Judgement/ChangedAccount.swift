@@ -88,6 +88,18 @@ struct ChangedAccount {
     }
   }
 
+  /// The apps of which it still has a token, of those that the database has with the times of their newest.
+  func apps(_ known: [ClientID: Timestamp]) -> Set<ClientID> {
+    // What an erasure has spared stands among what is to be written.
+    var newest = isDeleted ? [:] : known
+    for token in tokens where token.marks.invalidAt == nil {
+      let app = token.token.client
+      newest[app] = max(newest[app] ?? token.issuedAt, token.issuedAt)
+    }
+    let ended = EndedAuthorizations(endedAt: endedAuthorizations)
+    return Set(newest.filter { app, issuedAt in !ended.isOver(app, at: issuedAt) }.keys)
+  }
+
   /// Changes it to what outcomes say; `row` is its own.
   mutating func apply(
     _ correction: Correction, _ row: SealedAccount?, _ keys: StoreKeys

@@ -10,8 +10,11 @@ struct EndedAuthorizations {
 
   /// The tokens of a sign-in at `time` that are over.
   func over(_ tokens: [NewToken], at time: Timestamp) -> [NewToken] {
-    tokens.filter { token in
-      [Self.everyApp, token.client.text].contains { app in endedAt[app].map { $0 >= time } ?? false }
-    }
+    tokens.filter { isOver($0.client, at: time) }
+  }
+
+  /// Whether what was issued to an app at `time` is over.
+  func isOver(_ client: ClientID, at time: Timestamp) -> Bool {
+    [Self.everyApp, client.text].contains { app in endedAt[app].map { $0 >= time } ?? false }
   }
 }

@@ -38,8 +38,8 @@ struct ArrivalFacts {
   var successors: [AccountID: AccountID] = [:]
   /// Accounts, and what is known of mail to them.
   var accounts: [AccountHash: RelayFacts] = [:]
-  /// The apps of which a token of an account is held that is not known to be invalid.
-  var apps: [AccountHash: Set<ClientID>] = [:]
+  /// The apps of which a token of an account is held that is not known to be invalid, and when the newest was issued.
+  var apps: [AccountHash: [ClientID: Timestamp]] = [:]
 
   /// The accounts that there are, and those of before.
   func concerned(_ keys: StoreKeys) -> Set<AccountHash> {
@@ -87,7 +87,7 @@ struct JudgedArrivals {
     if let sent, let former = sent.row.account {
       let formerHash = keys.hash(of: former)
       if let state = try mail(of: arrival, hash, from: formerHash) { account.setMail(state) }
-      let isLeft = (facts.apps[formerHash] ?? []).isSubset(of: [arrival.client])
+      let isLeft = (facts.apps[formerHash] ?? [:]).keys.allSatisfy { $0 == arrival.client }
       if isLeft, let known = facts.accounts[formerHash], known.relay != nil {
         var before = accounts[formerHash] ?? ChangedAccount(formerHash, known.account)
         before.forgetMail()

@@ -106,7 +106,7 @@ struct JudgedSettlements {
       let place = changed(former.hash, former.facts.relay.account, kept)
       accounts[place].endTokens(issuedUpTo: event.occurredAt, of: over)
       // Who has signed in to an app that stays with that team goes on there.
-      if let over, !former.facts.apps.isSubset(of: over) { return }
+      if let over, !accounts[place].apps(former.facts.apps).isSubset(of: over) { return }
       try say(kind, of: former, .predecessor, after: event, at: time, keys)
     case .tellSuccessorOfMail, .setRelay, .removeRelay, .endTokens, .noteOwnRevocation, .eraseAccount, .fenceAccount:
       break
@@ -118,7 +118,9 @@ struct JudgedSettlements {
     _ kind: AccountEvent.Kind, of relative: Relative, _ direction: RelativeEvent.Direction, after event: EventReference,
     at time: Timestamp, _ keys: StoreKeys
   ) throws(AccountStoreError) {
-    guard let account = relative.account else { return }
+    // Of whom this transaction has left nothing, nobody knows any more who it is.
+    let isGone = places[relative.hash].map { accounts[$0].isErased && !accounts[$0].isThere } ?? false
+    guard !isGone, let account = relative.account else { return }
     let said = AccountEvent(
       id: RelativeEvent.id(of: kind, relative.link.account, at: event.occurredAt, direction), team: account.team,
       audience: relative.link.client, subject: account.subject, kind: kind, occurredAt: event.occurredAt,

@@ -50,8 +50,8 @@ struct RelativeFacts {
   var planned: Account?
   /// What is known of it, and of mail to it.
   var relay = RelayFacts(relay: nil, account: AccountFacts())
-  /// The apps of which a token is held that is not known to be invalid.
-  var apps: Set<ClientID> = []
+  /// The apps of which a token is held that is not known to be invalid, and when the newest of each was issued.
+  var apps: [ClientID: Timestamp] = [:]
 }
 
 /// Another account of the person whom an event is about.

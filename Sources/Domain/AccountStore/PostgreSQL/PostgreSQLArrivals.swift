@@ -27,7 +27,7 @@ enum PostgreSQLArrivals {
           relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
       case 4:
         guard let client = ClientID(try row.value(1)) else { throw .unexpectedValue("a token's client") }
-        facts.apps[try row.hash(0), default: []].insert(client)
+        facts.apps[try row.hash(0), default: [:]][client] = try row.time(2)
       default: break
       }
     }
@@ -75,9 +75,14 @@ enum PostgreSQLArrivals {
     readApps(of: hashes, in: &batch)
   }
 
-  /// Adds an execution that reads the apps of which tokens of accounts are held that are not known to be invalid.
+  /// Adds an execution that reads the apps of which tokens of accounts are held that are not known to be invalid, and when
+  /// the newest of each was issued.
   static func readApps(of hashes: PostgreSQLArray<[UInt8]>, in batch: inout Batch) {
-    batch.append("SELECT DISTINCT hash, client FROM siwa.token WHERE hash = ANY ($1) AND invalid_at IS NULL", hashes)
+    batch.append(
+      """
+      SELECT hash, client, max(issued_at) FROM siwa.token WHERE hash = ANY ($1) AND invalid_at IS NULL
+      GROUP BY hash, client
+      """, hashes)
   }
 
   /// Adds an execution that reads what accounts have become, and what that has become, and what they were before.
@@ -158,7 +163,7 @@ extension Connection {
         facts[id]?.row = SealedAccount(hash: hash, team: try row.value(11), subject: try row.value(12), key: key)
       case 2:
         guard let client = ClientID(try row.value(1)) else { throw .unexpectedValue("a token's client") }
-        if let id = places[try row.hash(0)] { facts[id, default: RelativeFacts()].apps.insert(client) }
+        if let id = places[try row.hash(0)] { facts[id, default: RelativeFacts()].apps[client] = try row.time(2) }
       default: break
       }
     }

@@ -73,7 +73,8 @@ final class SQLiteAccounts {
       ON CONFLICT DO UPDATE SET issued_up_to = max(issued_up_to, excluded.issued_up_to)
       """)
     endedReading = try database.prepare("SELECT client, issued_up_to FROM ended_authorization WHERE hash = ?")
-    appReading = try database.prepare("SELECT DISTINCT client FROM token WHERE hash = ? AND invalid_at IS NULL")
+    appReading = try database.prepare(
+      "SELECT client, max(issued_at) FROM token WHERE hash = ? AND invalid_at IS NULL GROUP BY client")
     ownRevocation = try database.prepare(
       """
       INSERT INTO own_revocation (hash, client, at, is_proven, generation) VALUES (?, ?, ?, ?, ?)
@@ -171,12 +172,12 @@ final class SQLiteAccounts {
     return found
   }
 
-  /// The apps of which a token is held that is not known to be invalid.
-  func apps(of hash: AccountHash) throws(SQLiteError) -> Set<ClientID> {
-    var apps: Set<ClientID> = []
+  /// The apps of which a token is held that is not known to be invalid, and when the newest of each was issued.
+  func apps(of hash: AccountHash) throws(SQLiteError) -> [ClientID: Timestamp] {
+    var apps: [ClientID: Timestamp] = [:]
     try appReading.forEach(hash.bytes) { row throws(SQLiteError) in
       guard let client = ClientID(try row.value(0)) else { throw .malformed("a token's client") }
-      apps.insert(client)
+      apps[client] = try row.time(1)
     }
     return apps
   }
