@@ -215,6 +215,46 @@ import Testing
     }
   }
 
+  /// The person had an account at the team already, of which Apple says something late that happened before.
+  @Test(arguments: Implementation.all, [true, false])
+  func whatMovesWithThePersonMakesVoidWhatWasSaidBeforeOfTheNewAccount(
+    _ implementation: Implementation, byBatch: Bool
+  ) async throws {
+    try await PreparedStore.with(implementation) { store, administration throws in
+      try await prepare(store)
+      #expect(
+        try await store.settle([said(.disabled, of: before, at: 60, in: store)], at: Sample.time(61)) == [.applied])
+      try await join(store, byBatch: byBatch)
+      let steps: [(RelayState.Status, Int64, SettledOutcome)] = [
+        (.enabled, 50, .superseded(.newerEvent)), (.enabled, 60, .superseded(.newerEvent)), (.enabled, 70, .applied),
+        (.disabled, 65, .superseded(.newerEvent)),
+      ]
+      for (status, seconds, outcome) in steps {
+        let late = said(status, of: after, at: seconds, in: store)
+        #expect(try await store.settle([late], at: Sample.time(200)) == [outcome], "\(seconds)")
+        #expect(
+          try await mail(store)
+            == (seconds < 70 && status == .enabled ? state(.disabled, since: 60) : state(.enabled, since: 70)))
+      }
+      #expect(try await administration.verify { _ in }.findings == [])
+    }
+  }
+
+  @Test(arguments: Implementation.all, [true, false])
+  func whatWasAssumedMakesNothingVoidThatIsSaidOfTheNewAccount(
+    _ implementation: Implementation, byBatch: Bool
+  ) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await prepare(store)
+      let forgotten = Sample.event("forgotten", of: before, at: 5).settled(.removeRelay)
+      #expect(try await store.settle([forgotten], at: Sample.time(6)) == [.applied])
+      try await join(store, byBatch: byBatch)
+      let late = said(.disabled, of: after, at: 4, in: store)
+      #expect(try await store.settle([late], at: Sample.time(200)) == [.applied])
+      #expect(try await mail(store) == state(.disabled, since: 4))
+    }
+  }
+
   /// Nothing was known of mail when the person came, so that it was taken to be enabled.
   @Test(arguments: Implementation.all)
   func whatWasAssumedGivesWayToWhatAppleSays(_ implementation: Implementation) async throws {

@@ -13,6 +13,9 @@ public struct ConsumerName: Sendable, Hashable, CustomStringConvertible {
 
   /// The name.
   public var description: String { text }
+
+  /// The consumer that keeps whether mail may be sent.
+  package static let emailRelay: ConsumerName = "email-relay"
 }
 
 extension ConsumerName: ExpressibleByStringLiteral {

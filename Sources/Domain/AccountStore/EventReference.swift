@@ -80,6 +80,11 @@ public struct EventWeight: Sendable, Hashable {
   /// A weight; both from 0 to 100.
   public init(severity: Int, tie: Int) { self.init(severity: severity, tie: tie, covers: severity) }
 
+  /// The weight of what says how mail to an account is: of one moment, what takes more away counts.
+  package static func ofMail(_ status: RelayState.Status) -> EventWeight {
+    EventWeight(severity: 0, tie: status == .disabled ? 1 : 0)
+  }
+
   /// The weight of an event that covers less than what covers it, such as one that takes away a part of its own: all from
   /// 0 to 100.
   package init(severity: Int, tie: Int, covers: Int?) {

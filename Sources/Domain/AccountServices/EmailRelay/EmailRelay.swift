@@ -27,8 +27,8 @@ package enum EmailRelay {
   /// A deletion covers them all, whenever they happened, up to the next sign-in: none brings back who is gone.
   @Sendable static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
-    case .emailEnabled: Interest(severity: 0, tie: 0, yieldsTo: [.erasure])
-    case .emailDisabled: Interest(severity: 0, tie: 1, yieldsTo: [.erasure])
+    case .emailEnabled: Interest(.ofMail(.enabled), yieldsTo: [.erasure])
+    case .emailDisabled: Interest(.ofMail(.disabled), yieldsTo: [.erasure])
     case .consentRevoked: Interest(severity: 0, tie: 2, yieldsTo: [])
     // As of the sign-in that is over: what Apple told of mail since then is over, too, up to the next sign-in.
     case .credentialInvalid: Interest(EventWeight(severity: 1, tie: 0, covers: 0), yieldsTo: [.signIn])
@@ -65,8 +65,6 @@ package enum EmailRelay {
 }
 
 extension ConsumerName {
-  /// The consumer that keeps whether mail may be sent.
-  package static let emailRelay: ConsumerName = "email-relay"
   /// The consumer that erases.
   package static let dataEraser: ConsumerName = "data-eraser"
   /// The consumer that ends tokens.

@@ -142,6 +142,15 @@ struct ChangedAccount {
   /// Mail to it is so from now on; it has a row.
   mutating func setMail(_ state: RelayState) { relay = .set(state) }
 
+  /// The same by what Apple has said of the account that the person had before: what it said earlier of this one is void.
+  mutating func takeMail(_ state: RelayState) {
+    setMail(state)
+    fences.append(
+      Fence(
+        consumer: .emailRelay, severity: EventWeight.ofMail(state.status).severity, at: state.since,
+        tie: EventWeight.ofMail(state.status).tie, isHighest: false))
+  }
+
   /// Nothing is known of mail to it any more.
   mutating func forgetMail() { relay = .removed }
 

@@ -86,7 +86,11 @@ struct JudgedArrivals {
     try account.arrive(arrival.account, keys)
     if let sent, let former = sent.row.account {
       let formerHash = keys.hash(of: former)
-      if let state = try mail(of: arrival, hash, from: formerHash) { account.setMail(state) }
+      switch try mail(of: arrival, hash, from: formerHash) {
+      case .said(let state): account.takeMail(state)
+      case .assumed(let state): account.setMail(state)
+      case nil: break
+      }
       let isLeft = (facts.apps[formerHash] ?? [:]).keys.allSatisfy { $0 == arrival.client }
       if isLeft, let known = facts.accounts[formerHash], known.relay != nil {
         var before = accounts[formerHash] ?? ChangedAccount(formerHash, known.account)
@@ -102,18 +106,27 @@ struct JudgedArrivals {
     try announce(arrival.account, arrival, joined: id)
   }
 
+  /// The state of mail that comes with a person.
+  private enum ArrivingMail {
+    /// Apple has said so of the account of before.
+    case said(RelayState)
+    /// Nothing is known, and it has an address: whatever Apple says counts more, whenever it happened.
+    case assumed(RelayState)
+  }
+
   /// The state of mail that comes with the person; nil where what is known stays.
   private func mail(
     of arrival: Arrival, _ hash: AccountHash, from former: AccountHash
-  ) throws(AccountStoreError) -> RelayState? {
+  ) throws(AccountStoreError) -> ArrivingMail? {
     let (known, before) = (try state(of: hash), try state(of: former))
     if let before {
       if let known, known.since > before.since { return nil }
-      return RelayState(
-        status: before.status, address: arrival.address, isPrivate: arrival.isPrivate, since: before.since)
+      return .said(
+        RelayState(
+          status: before.status, address: arrival.address, isPrivate: arrival.isPrivate, since: before.since))
     }
     guard known == nil, arrival.isPrivate, let address = arrival.address else { return nil }
-    return RelayState(status: .enabled, address: address, isPrivate: true, since: arrival.time)
+    return .assumed(RelayState(status: .enabled, address: address, isPrivate: true, since: arrival.time))
   }
 
   /// What is known of mail to an account. What does not open keeps nobody from signing in.

@@ -105,6 +105,7 @@ enum PostgreSQLArrivals {
     _ judged: JudgedArrivals, _ keys: StoreKeys, in batch: inout Batch
   ) throws(AccountStoreError) {
     try PostgreSQLWrites.write(Array(judged.accounts.values), keys, in: &batch)
+    PostgreSQLWrites.writeFences(of: Array(judged.accounts.values), in: &batch)
     for (account, joined) in judged.origins {
       // It has come back from what it had become.
       batch.append("DELETE FROM siwa.transferred_account WHERE former = $1", account.bytes)

@@ -143,7 +143,8 @@ enum PostgreSQLWrites {
       PostgreSQLArray(rows.map(\.relay.address)))
   }
 
-  private static func writeFences(of accounts: [ChangedAccount], in batch: inout Batch) {
+  /// Adds the fences that accounts get.
+  static func writeFences(of accounts: [ChangedAccount], in batch: inout Batch) {
     let rows = accounts.flatMap { account in account.fences.map { (hash: account.hash, fence: $0) } }
     guard !rows.isEmpty else { return }
     batch.append(

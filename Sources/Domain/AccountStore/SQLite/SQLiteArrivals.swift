@@ -160,6 +160,7 @@ extension SQLiteStoreFile {
   func write(_ judged: JudgedArrivals) throws(AccountStoreError) {
     try write(Array(judged.accounts.values))
     try AccountStoreError.translating { () throws(SQLiteError) in
+      for account in judged.accounts.values { try ledger.raiseFences(of: account, generation: keys.generation) }
       for (id, joined) in judged.origins { try arrivals.write(joined.origin, of: id, at: joined.at) }
       for event in judged.events { try outbox.add(event) }
     }

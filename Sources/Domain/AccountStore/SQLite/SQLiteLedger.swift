@@ -90,12 +90,15 @@ final class SQLiteLedger {
         event.origin.topic, Int64(event.origin.partition), event.origin.offset, generation)
       if row.hadAttempts { try success.run(consumer.text, event.id.text) }
     }
-    for account in judged.accounts {
-      let written = account.fenceOfMail
-      for row in account.fences where row != written {
-        try (row.isHighest ? highestFence : fence).run(
-          row.consumer.text, account.hash.bytes, Int64(row.severity), row.at.milliseconds, Int64(row.tie), generation)
-      }
+    for account in judged.accounts { try raiseFences(of: account, generation: generation) }
+  }
+
+  /// Makes void what the events of an account outweigh, but for the fence that stands with its state of mail.
+  func raiseFences(of account: ChangedAccount, generation: Int64) throws(SQLiteError) {
+    let written = account.fenceOfMail
+    for row in account.fences where row != written {
+      try (row.isHighest ? highestFence : fence).run(
+        row.consumer.text, account.hash.bytes, Int64(row.severity), row.at.milliseconds, Int64(row.tie), generation)
     }
   }
 

@@ -1,5 +1,6 @@
 import AccountEvents
 import AccountServices
+import AccountStore
 import AppleSimulator
 import Cryptography
 import EventLoop
