@@ -30,7 +30,7 @@ package final class WatchedStore: AccountStore {
   /// Gives out tokens in the store's place.
   package var claiming: (@Loop (_ count: Int, _ time: Timestamp) -> ClaimedTokens?)?
   /// Takes findings in the store's place.
-  package var recording: (@Loop ([TokenValidation]) -> [RecordedValidation])?
+  package var recording: (@Loop ([TokenValidation]) throws(AccountStoreError) -> [RecordedValidation])?
   /// Counts tokens in the store's place.
   package var counting: (@Loop (_ time: Timestamp) -> ValidationCensus)?
   /// What a call waits for.
@@ -182,7 +182,7 @@ package final class WatchedStore: AccountStore {
     _ validations: [TokenValidation], at time: Timestamp
   ) async throws(AccountStoreError) -> [RecordedValidation] {
     try await watch(.recordValidations) { () throws(AccountStoreError) in
-      if let recording { return recording(validations) }
+      if let recording { return try recording(validations) }
       return try await store.record(validations, at: time)
     }
   }

@@ -121,6 +121,48 @@ import Testing
     }
   }
 
+  /// Whatever else the store is to write down it does, and the next ones are validated.
+  @Test(arguments: [AccountStoreError.Code.damaged, .sealBroken, .failed])
+  func aRowThatIsDamagedKeepsNothingElseBack(_ code: AccountStoreError.Code) async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...50)
+      let damaged: Set = [ValidationRig.account(7), ValidationRig.account(31)]
+      var written: [Account] = []
+      rig.store.recording = { validations throws(AccountStoreError) in
+        let accounts = validations.map(\.token.account)
+        if accounts.contains(where: damaged.contains) { throw AccountStoreError(code, "a row is damaged") }
+        written += accounts
+        return validations.map { _ in .noted }
+      }
+      let validation = rig.validation()
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(written.count == 48 && Set(written).count == 48)
+      #expect(validation.progress.good == 48 && validation.progress.doubtful == 2 && validation.progress.done == 50)
+      #expect(rig.metric(#"siwa_accounts_validations_total{outcome="lost"}"#) == "2")
+      #expect(rig.captured.lines.count { $0.contains("it is lost") } == 2)
+      try await rig.signIn(51...51)
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.good == 49)
+    }
+  }
+
+  /// A store that cannot be used for now loses nothing.
+  @Test(arguments: [AccountStoreError.Code.unavailable, .full, .wrongMasterKey])
+  func whatMayBeWrittenLaterIsNotLost(_ code: AccountStoreError.Code) async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...3)
+      var failures = 0
+      rig.store.before = { call throws(AccountStoreError) in
+        guard call == .recordValidations, failures < 20 else { return }
+        failures += 1
+        throw AccountStoreError(code, "not now")
+      }
+      let validation = rig.validation()
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.good == 3 && validation.progress.doubtful == 0)
+    }
+  }
+
   /// The commit has happened, and its answer was lost.
   @Test func whatIsWrittenThoughNobodyKnowsIsNotWrittenTwice() async throws {
     try await ValidationRig.run { rig in

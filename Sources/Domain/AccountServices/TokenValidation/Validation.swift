@@ -283,35 +283,53 @@ package final class Validation {
   // MARK: The store
 
   /// Has the store write down what is known. Whoever comes while that is under way leaves it to who is at it.
+  ///
+  /// What the store can never write down keeps nothing else back: what is written at once is halved until that one finding is
+  /// alone, and lost.
   private func flush() async {
     guard !isFlushing else { return }
     isFlushing = true
-    var (attempts, pause) = (0, Self.storePause.first)
+    var (attempts, pause, page) = (0, Self.storePause.first, Self.page)
     while !answers.isEmpty {
-      let some = Array(answers.prefix(Self.page))
+      let some = Array(answers.prefix(page))
       do throws(AccountStoreError) {
         let outcomes = try await store.record(some, at: clock.wall())
         answers.removeFirst(some.count)
-        (attempts, pause) = (0, Self.storePause.first)
+        (attempts, pause, page) = (0, Self.storePause.first, min(2 * page, Self.page))
         for (validation, outcome) in zip(some, outcomes) { count(validation, outcome) }
         tell(progress)
       } catch {
-        attempts += 1
         logger.error(
           "what Apple says of tokens could not be written down",
           ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
-        if error.code == .closed || (waiting.isEnding && attempts >= 3) {
-          logger.error("it is lost, and Apple asked again a day later", ["tokens": .integer(answers.count)])
-          answers = []
-          break
+        if error.concernsSome, some.count > 1 {
+          page = some.count / 2
+          continue
         }
-        await waiting.nap(until: clock.now() + pause)
-        pause = min(pause + pause, Self.storePause.longest)
+        attempts += 1
+        if error.concernsSome, attempts >= 3 {
+          lose(1)
+          (attempts, pause) = (0, Self.storePause.first)
+        } else if error.code == .closed || (waiting.isEnding && attempts >= 3) {
+          lose(answers.count)
+        } else {
+          await waiting.nap(until: clock.now() + pause)
+          pause = min(pause + pause, Self.storePause.longest)
+        }
       }
       waiting.signal()
     }
     isFlushing = false
     waiting.signal()
+  }
+
+  /// Gives up the first answers, which say nothing of a token that is not asked about again.
+  private func lose(_ count: Int) {
+    answers.removeFirst(count)
+    logger.error("it is lost, and Apple asked again a day later", ["tokens": .integer(count)])
+    progress.doubtful += count
+    metrics.outcomes[.lost].increment(by: UInt64(count))
+    tell(progress)
   }
 
   private func count(_ validation: TokenValidation, _ outcome: RecordedValidation) {
@@ -336,6 +354,11 @@ package final class Validation {
         "apple.client": .describing(validation.token.client),
       ])
   }
+}
+
+extension AccountStoreError {
+  /// Whether it may be of single rows, and lasts.
+  fileprivate var concernsSome: Bool { code == .damaged || code == .sealBroken || code == .failed }
 }
 
 extension EventID {

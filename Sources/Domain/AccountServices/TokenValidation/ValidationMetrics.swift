@@ -12,6 +12,8 @@ package struct ValidationMetrics: Sendable {
     case doubtful
     /// Apple was not asked after all, or throttles: it is due as before.
     case notAsked = "not-asked"
+    /// The store could not write it down; it is asked about again a day later.
+    case lost
   }
 
   let outcomes: CounterFamily<Outcome>
