@@ -9,6 +9,8 @@ package final class MemoryPartitionSource: PartitionSource {
   private var positions: [TopicPartition: Int64] = [:]
   private let deadline = Deadline()
   private var waiter: CheckedContinuation<Void, Never>?
+  /// How often it was woken: whoever has looked before it waits says at which count that was.
+  private var wakes = 0
   /// The most records that are handed over at once.
   package var most = Int.max
   /// Why the cluster does not say what partitions hold; nil where it does.
@@ -70,11 +72,12 @@ package final class MemoryPartitionSource: PartitionSource {
         self.fault = nil
         throw fault
       }
+      let seen = wakes
       let records = take(min(limit, most))
       if !records.isEmpty || time <= .now { return records }
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
-          if Task.isCancelled { return continuation.resume() }
+          if wakes != seen || Task.isCancelled { return continuation.resume() }
           waiter = continuation
           deadline.onPass { [weak self] in self?.wake() }
           deadline.set(time)
@@ -88,6 +91,7 @@ package final class MemoryPartitionSource: PartitionSource {
 
   /// There may be new records.
   package func wake() {
+    wakes += 1
     waiter?.resume()
     waiter = nil
   }

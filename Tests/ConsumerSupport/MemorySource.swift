@@ -12,6 +12,8 @@ package final class MemorySource: EventSource {
   package private(set) var paused: Set<TopicPartition> = []
   package private(set) var leaving: Set<TopicPartition> = []
   private var waiter: CheckedContinuation<Void, Never>?
+  /// How often it was woken: whoever has looked before it waits says at which count that was.
+  private var wakes = 0
   package private(set) var isClosed = false
   /// How many commits were asked for.
   package private(set) var commits = 0
@@ -63,6 +65,7 @@ package final class MemorySource: EventSource {
 
   /// There may be new records.
   package func wake() {
+    wakes += 1
     waiter?.resume()
     waiter = nil
   }
@@ -74,12 +77,17 @@ package final class MemorySource: EventSource {
 
   package func nextEvent(upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
     while !isClosed, !Task.isCancelled {
+      let seen = wakes
       if !events.isEmpty { return events.removeFirst() }
       if let end { throw end }
       let records = take(min(limit, most))
       if !records.isEmpty { return .records(records) }
       await withTaskCancellationHandler {
-        await withCheckedContinuation { waiter = $0 }
+        await withCheckedContinuation { continuation in
+          // A task that does not prefer the loop's executor has given way since it looked.
+          if wakes != seen || Task.isCancelled { return continuation.resume() }
+          waiter = continuation
+        }
       } onCancel: {
         Task { @Loop in wake() }
       }

@@ -48,7 +48,10 @@ final class FileSource: EventSource {
       return .records(records)
     }
     await withTaskCancellationHandler {
-      await withCheckedContinuation { waiter = $0 }
+      await withCheckedContinuation { continuation in
+        if Task.isCancelled { return continuation.resume() }
+        waiter = continuation
+      }
     } onCancel: {
       Task { @Loop in waiter?.resume() }
     }

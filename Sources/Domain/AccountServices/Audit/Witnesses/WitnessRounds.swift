@@ -76,17 +76,21 @@ package final class WitnessRounds {
   }
 
   /// Waits for a checkpoint of another size than the one that was cosigned last. Nil once the task is cancelled.
-  private func newest(after size: UInt64?) async -> (TreeHead, SignedNote)? {
+  func newest(after size: UInt64?) async -> (TreeHead, SignedNote)? {
     while !Task.isCancelled {
-      if let head, let newest = checkpoints.newest, head.size == newest.size, head.size != size {
-        return (head, newest.note)
-      }
+      if let known = known(after: size) { return known }
       await withCheckedContinuation { continuation in
-        if Task.isCancelled { return continuation.resume() }
+        // A task that does not prefer the loop's executor has given way since it looked.
+        if Task.isCancelled || known(after: size) != nil { return continuation.resume() }
         waiters.append(continuation)
       }
     }
     return nil
+  }
+
+  private func known(after size: UInt64?) -> (TreeHead, SignedNote)? {
+    guard let head, let newest = checkpoints.newest, head.size == newest.size, head.size != size else { return nil }
+    return (head, newest.note)
   }
 
   private func wake() {

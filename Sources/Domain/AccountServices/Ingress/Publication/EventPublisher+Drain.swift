@@ -26,20 +26,24 @@ extension EventPublisher {
 
   /// Wakes the drain: somebody's turn may have come.
   func wakeDrain() {
+    isDrainWoken = true
     drainer?.resume()
     drainer = nil
   }
 
-  private func wait(until due: MonotonicTime) async {
+  /// Returns at that moment, or once it was woken since this returned last.
+  func wait(until due: MonotonicTime) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        if isClosing || Task.isCancelled { return continuation.resume() }
+        // A task that does not prefer the loop's executor has given way since it looked.
+        if isDrainWoken || isClosing || Task.isCancelled { return continuation.resume() }
         drainer = continuation
         drainAlarm.set(due)
       }
     } onCancel: {
       Task { @Loop in wakeDrain() }
     }
+    isDrainWoken = false
   }
 
   private func bring(_ turns: [AccountLanes<Submission>.Turn]) async {

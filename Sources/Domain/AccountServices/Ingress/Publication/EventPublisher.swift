@@ -50,6 +50,8 @@ package final class EventPublisher {
   private var refused: Set<Int64> = []
   /// The drain, while there is nothing to do.
   var drainer: CheckedContinuation<Void, Never>?
+  /// Whether there may be something to do since the drain has waited last.
+  var isDrainWoken = false
   let drainAlarm = Deadline()
 
   /// A publisher that has what the last run left in the spool.
