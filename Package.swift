@@ -120,8 +120,8 @@ let package = Package(
     tests(
       "AccountStoreTests",
       [
-        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "SQLite", "TestSupport",
-        "durable-writer",
+        "AccountEvents", "AccountStore", "Configuration", "Cryptography", "EventLoop", "PostgreSQL", "SQLite",
+        "TestSupport", "durable-writer",
       ]),
     tests("AccountEventsTests", ["AccountEvents", "JSON", "TestSupport"], beside: ["Golden", "Python"]),
     tests(

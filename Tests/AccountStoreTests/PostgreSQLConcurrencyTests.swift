@@ -1,5 +1,6 @@
 import AccountEvents
 import EventLoop
+import PostgreSQL
 import TestSupport
 import Testing
 
@@ -82,6 +83,76 @@ import Testing
     #expect(try await rig.run("SELECT count(*) FROM siwa.account") == "0")
     #expect(try await rig.run("SELECT count(*) FROM siwa.ledger") == "200")
     for store in stores { await store.close() }
+  }
+
+  /// Those who hold all plans.
+  @Loop private final class Holders {
+    private let database: PostgreSQLStoreDatabase
+    private(set) var count = 0
+
+    init(_ database: PostgreSQLStoreDatabase) { self.database = database }
+
+    /// Holds them as an erasure does.
+    func hold(until end: Signal) async throws {
+      try await database.write { connection in
+        try await connection.execute("SELECT FROM siwa.transfer_plan ORDER BY number FOR SHARE")
+        self.count += 1
+        await end.wait()
+      }
+    }
+
+    /// How many wait for somebody.
+    func waiting() async throws -> Int {
+      try await database.read { connection in
+        try await connection.execute(
+          """
+          SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
+          """)
+      }
+    }
+  }
+
+  /// Whoever erases somebody holds all plans for a moment, and there is always one who does.
+  @Test func aPlanIsRemovedUnderASteadyLoadOfErasures() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try await rig.open()
+    try await store.begin(Transfer.sending, with: Transfer.sent(1...2))
+    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(60))
+    let holders = Holders(database)
+    let removed = Signal()
+    func hold(until end: Signal) -> Task<Void, any Error> {
+      Task(executorPreference: Loop.executor) { try await holders.hold(until: end) }
+    }
+    var end = Signal()
+    var erasure = hold(until: end)
+    try await until { holders.count == 1 }
+    let removal = Task(executorPreference: Loop.executor) {
+      let isRemoved = try await store.removePlan(Transfer.sending.name)
+      await removed.fire()
+      return isRemoved
+    }
+    for number in 2...100 {
+      try await until {
+        if removed.isFired { return true }
+        return try await holders.waiting() > 0
+      }
+      if removed.isFired { break }
+      let nextEnd = Signal()
+      let next = hold(until: nextEnd)
+      try await until {
+        if removed.isFired || holders.count == number { return true }
+        return try await holders.waiting() > 1
+      }
+      end.fire()
+      try await erasure.value
+      (end, erasure) = (nextEnd, next)
+    }
+    #expect(removed.isFired)
+    end.fire()
+    try await erasure.value
+    #expect(try await removal.value)
+    await database.close()
+    await store.close()
   }
 
   @Test func whatDoesNotFitBesideOthersIsTriedAgain() async throws {

@@ -40,8 +40,12 @@ extension PostgreSQLAccountStore {
   }
 
   /// Removes a plan, its data key and its users.
+  ///
+  /// Whoever erases somebody holds the rows of all plans together with others who do, and there may always be one: who wants
+  /// such a row alone never gets it. The table has a queue, in which nobody is overtaken; and who has it waits for no row.
   func removePlan(_ name: String) async throws(AccountStoreError) -> Bool {
     let number = try await database.write { connection in
+      try await connection.execute(Self.lockOfPlans)
       try await connection.execute("DELETE FROM siwa.lease WHERE name = $1", TransferPlan.lease(of: name))
       return try await connection.first(
         "UPDATE siwa.transfer_plan SET data_key = '', master_key_id = '' WHERE name = $1 RETURNING number", name
@@ -51,8 +55,7 @@ extension PostgreSQLAccountStore {
     var isLeft = true
     while isLeft {
       isLeft = try await database.write { connection in
-        // Whoever erases somebody holds the plans, and waits here for no row.
-        try await connection.execute("SELECT FROM siwa.transfer_plan WHERE number = $1 FOR UPDATE", number)
+        try await connection.execute(Self.lockOfPlans)
         let count = try await connection.execute(
           """
           DELETE FROM siwa.transfer_user WHERE plan = $1
@@ -66,6 +69,8 @@ extension PostgreSQLAccountStore {
     }
     return true
   }
+
+  private static let lockOfPlans: StaticString = "LOCK siwa.transfer_plan IN EXCLUSIVE MODE"
 
   /// Adds users that are new, and returns how many that are.
   func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int {
