@@ -7,6 +7,7 @@ import Cryptography
 import EventLoop
 import HTTPClient
 import JSON
+import Synchronization
 import Telemetry
 import TestSupport
 import Testing
@@ -29,6 +30,23 @@ import Testing
       await rig.signIns.drain()
       #expect(try await rig.tokens(of: ada) == 1 && rig.apple.revocationsAsked == rig.own)
       #expect(try await rig.another().signIn(request).get().isNew)
+    }
+  }
+
+  /// Or all processes would come back to the store at once.
+  @Test func aTokenIsOfferedAgainAfterPausesThatDiffer() async throws {
+    try await Rig.run { rig in
+      rig.pauses.end()
+      var failures = 0
+      rig.store.before = { call throws(AccountStoreError) in
+        guard call == .recordSignIn, failures < 20 else { return }
+        failures += 1
+        throw AccountStoreError(.unavailable, "as the test wants")
+      }
+      rig.expect(.unavailable, try await rig.signIn(try await rig.request(ada)))
+      try await until { rig.registry.text.contains("siwa_accounts_tokens_waiting 0") }
+      #expect(try await rig.tokens(of: ada) == 1)
+      #expect(rig.pauses.asked == 20, "once for each attempt")
     }
   }
 
@@ -266,6 +284,23 @@ import Testing
   }
 }
 
+/// In place of chance: how long is rested between attempts, and how often that was asked.
+private final class Pauses: Sendable {
+  private let state = Mutex((part: 1.0, asked: 0))
+
+  var asked: Int { state.withLock { $0.asked } }
+
+  /// From now on nobody rests.
+  func end() { state.withLock { $0.part = 0 } }
+
+  func next() -> Double {
+    state.withLock { state in
+      state.asked += 1
+      return state.part
+    }
+  }
+}
+
 /// Sign-ins against a simulated Apple and a store that fails where a test wants it.
 @Loop
 private final class Rig {
@@ -279,6 +314,8 @@ private final class Rig {
   let registry = MetricsRegistry()
   let metrics: AccountsMetrics
   let logger: Logger
+  /// What part of the longest pauses is rested.
+  let pauses = Pauses()
   private(set) var signIns: SignIns
   /// How many revocations the rig has asked for itself.
   private(set) var own = 0
@@ -338,12 +375,14 @@ private final class Rig {
         issuer: AppleNotification.appleIssuer, teams: [client: team], clockTolerance: .seconds(60)), keys, now: { .now }
     )
     metrics = AccountsMetrics(registry)
-    signIns = SignIns(store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now })
+    signIns = SignIns(
+      store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now }, random: { [pauses] in pauses.next() })
   }
 
   /// As another process would, after this one.
   func another() -> Rig {
-    signIns = SignIns(store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now })
+    signIns = SignIns(
+      store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now }, random: { [pauses] in pauses.next() })
     return self
   }
 

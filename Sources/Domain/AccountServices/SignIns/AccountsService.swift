@@ -54,7 +54,7 @@ package final class AccountsService: Service {
       clockTolerance: configuration.apple.clockTolerance)
     let signIns = SignIns(
       store, endpoints, IdentityTokens(verifier, keys, now: { Timestamp.now }), metrics: metrics, logger: logger,
-      now: { Timestamp.now })
+      now: { Timestamp.now }, random: { Double.random(in: 0...1) })
     self.signIns = signIns
     exchanges = ExchangeWatch(store, metrics: metrics, logger: logger, now: { Timestamp.now })
     let kafka = try configuration.kafka.configuration(of: AccountsCommand.program)

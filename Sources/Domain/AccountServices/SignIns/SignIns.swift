@@ -34,7 +34,7 @@ final class SignIns {
   private static let patience = Duration.seconds(3600)
   /// Later than any sign-in, by whatever clock.
   private static let future = Duration.seconds(366 * 86_400)
-  private static let pause = (first: Duration.seconds(1), longest: Duration.seconds(30))
+  private static let pace = RetryPace(first: .seconds(1), longest: .seconds(30))
 
   private typealias Outcome = Result<(isNew: Bool, at: Timestamp), Problem>
 
@@ -50,19 +50,20 @@ final class SignIns {
   private let metrics: AccountsMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
+  private let random: @Sendable () -> Double
   private var underWay: [SHA256Digest: UnderWay] = [:]
   /// Tokens that wait for the store or to be revoked, by the request that they were granted for.
   private var waiting: [SHA256Digest: Task<Void, Never>] = [:]
   private var naps: [SHA256Digest: Task<Void, Never>] = [:]
   private var isEnding = false
 
-  /// Signs people in with these.
+  /// Signs people in with these; `random` is from 0 to 1.
   init(
     _ store: any AccountStore, _ endpoints: AppleTokenEndpoints, _ tokens: IdentityTokens, metrics: AccountsMetrics,
-    logger: Logger, now: @escaping @Sendable () -> Timestamp
+    logger: Logger, now: @escaping @Sendable () -> Timestamp, random: @escaping @Sendable () -> Double
   ) {
     (self.store, self.endpoints, self.tokens) = (store, endpoints, tokens)
-    (self.metrics, self.logger, self.now) = (metrics, logger, now)
+    (self.metrics, self.logger, self.now, self.random) = (metrics, logger, now, random)
   }
 
   /// Signs somebody in, or finds what came of the same request before.
@@ -285,10 +286,10 @@ final class SignIns {
   /// the person may have signed in again by way of another process, whose token Apple would end with this one.
   private func offer(_ signIn: Kept, of exchange: CodeExchange) async {
     let end = MonotonicTime.now + Self.patience
-    var pause = Self.pause.first
+    var attempts = 1
     repeat {
-      await nap(for: pause, of: exchange)
-      pause = min(pause * 2, Self.pause.longest)
+      await nap(for: Self.pace.pause(after: attempts, random: random()), of: exchange)
+      attempts += 1
       do throws(AccountStoreError) {
         _ = await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
         return
@@ -305,12 +306,12 @@ final class SignIns {
   /// Apple would end with it, and which ends this one in time. While the store cannot say that, it waits.
   private func revokeUnlessCovered(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async {
     let end = MonotonicTime.now + Self.patience
-    var pause = Self.pause.first
+    var attempts = 0
     repeat {
       let asked = await revoke(refresh, of: account, exchange)
       guard case .again(let wait) = asked else { return }
-      await nap(for: max(pause, wait), of: exchange)
-      pause = min(pause * 2, Self.pause.longest)
+      attempts += 1
+      await nap(for: max(Self.pace.pause(after: attempts, random: random()), wait), of: exchange)
     } while !isEnding && MonotonicTime.now < end
     logger.error(
       "a token that is not kept was not revoked",
@@ -340,7 +341,7 @@ final class SignIns {
       logger.warning(
         "a token that is not kept could not be revoked",
         ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
-      return .again(error.remedy == .none ? Self.pause.longest : error.retryAfter ?? .zero)
+      return .again(error.remedy == .none ? Self.pace.longest : error.retryAfter ?? .zero)
     }
   }
 
