@@ -3,6 +3,7 @@ import Dispatch
 import EventLoop
 import Foundation
 import SQLite
+import TestSupport
 import Testing
 
 @testable import AccountStore
@@ -82,7 +83,21 @@ import Testing
     #expect(try rig.number("SELECT count(*) FROM account") == 0)
   }
 
-  @Test func whoWaitsWhenTheStoreIsClosedIsTold() async throws {
+  @Test func whoWaitsForTheDiskWhenTheStoreIsClosedIsDoneFirst() async throws {
+    let store = try await rig.open()
+    let free = try await occupyThread(of: store)
+    let first = Task { try await signIn(1, store) }
+    try await until { store.commits.committing != nil && store.commits.waiting.isEmpty }
+    let people = [first] + (2...100).map { number in Task { try await signIn(number, store) } }
+    try await until { store.commits.waiting.count == 99 }
+    let closing = Task { await store.close() }
+    try await free()
+    for person in people { #expect(try await person.value == RecordedSignIn(isNew: true, over: [])) }
+    await closing.value
+    #expect(try rig.number("SELECT count(*) FROM account") == 100)
+  }
+
+  @Test func whoSignsInWhenTheStoreIsClosedIsTold() async throws {
     let store = try await rig.open()
     await store.close()
     await #expect(throws: AccountStoreError.self) { try await signIn(1, store) }

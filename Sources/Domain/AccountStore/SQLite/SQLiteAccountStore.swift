@@ -245,6 +245,7 @@ package final class SQLiteAccountStore: AccountStore {
   /// Closes the file once what was begun is done. The last connection to it folds its log into it, which one that only
   /// reads cannot.
   package func close() async {
+    await commits.finish()
     await readers.close()
     await writer.close()
   }

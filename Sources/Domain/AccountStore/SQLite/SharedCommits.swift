@@ -21,8 +21,8 @@ final class SharedCommits {
   private static let limit = 64
 
   private let writer: SQLiteThread<SQLiteStoreFile>
-  private var waiting: [Change] = []
-  private var isCommitting = false
+  private(set) var waiting: [Change] = []
+  private(set) var committing: Task<Void, Never>?
 
   /// For changes by that thread.
   init(_ writer: SQLiteThread<SQLiteStoreFile>) { self.writer = writer }
@@ -42,9 +42,8 @@ final class SharedCommits {
         } refuse: {
           continuation.resume(returning: .failure($0))
         })
-      guard !isCommitting else { return }
-      isCommitting = true
-      Task(executorPreference: Loop.executor) { await self.commit() }
+      guard committing == nil else { return }
+      committing = Task(executorPreference: Loop.executor) { await self.commit() }
     }
     return try result.get()
   }
@@ -59,8 +58,11 @@ final class SharedCommits {
         for change in changes { change.refuse(error) }
       }
     }
-    isCommitting = false
+    committing = nil
   }
+
+  /// Returns once all that was asked for is durable, or has failed.
+  func finish() async { await committing?.value }
 }
 
 extension SQLiteStoreFile {
