@@ -34,6 +34,50 @@ import Testing
 
   // MARK: What was asked for
 
+  /// What each waits for, and since when: the number of the deletion is its second.
+  private func open(_ store: any AccountStore, limit: Int = 100) async throws -> [String] {
+    try await store.openDeletions(Sample.revoker, Sample.eraser, limit: limit).map { deletion in
+      let state = deletion.isRevoked ? "erased" : deletion.isPublished ? "revoked" : "published"
+      return "\((deletion.requestedAt - Sample.time(0)).components.seconds) to be \(state)"
+    }
+  }
+
+  @Test(arguments: Implementation.all, [nil, 0, 1, 2, 4])
+  func aDeletionIsOpenUntilItIsDoneOrVoid(_ implementation: Implementation, stepsOfRotation: Int?) async throws {
+    let prepared = try await implementation.prepare()
+    let store = try await prepared.open()
+    #expect(try await open(store).isEmpty)
+    try await store.fill(1...4)
+    for number in 1...4 {
+      _ = try #require(try await request(number, at: 20 + Int64(number), in: store, of: Sample.account(number)))
+    }
+    let waiting = (21...24).map { "\($0) to be published" }
+    #expect(try await open(store) == waiting)
+    #expect(try await open(store, limit: 2) == Array(waiting.prefix(2)))
+    try await store.removeFromOutbox((1...4).map { Self.id($0) })
+    #expect(try await open(store) == (21...24).map { "\($0) to be revoked" })
+    let first = try #require(try await store.lastDeletion(of: store.id(of: account)))
+    // The relay is first to know that the account is gone.
+    let fence = event(first, store).settled(.removeRelay, .fenceAccount(isFinal: true))
+    let revocation = event(first, store).settled(by: Sample.revoker, .endTokens(issuedUpTo: first.requestedAt))
+    #expect(try await store.settle([fence, revocation], at: Sample.time(30)) == [.applied, .applied])
+    #expect(try await open(store) == ["21 to be erased"] + (22...24).map { "\($0) to be revoked" })
+    let erasure = event(first, store).settled(by: Sample.eraser, .eraseAccount(isFinal: true))
+    #expect(try await store.settle([erasure], at: Sample.time(40)) == [.applied])
+    // Another event has had it erased: that of the second one was lost.
+    try await store.erase(Sample.account(2), at: 50)
+    _ = try await store.recordSignIn(Sample.account(3), at: Sample.time(60), tokens: [])
+    if let stepsOfRotation {
+      let rotation = try await prepared.rotate(1)
+      #expect(try await rotation.begin(newHashKey()))
+      for _ in 0..<stepsOfRotation { _ = try await rotation.step() }
+      #expect(try await open(store) == ["24 to be revoked"])
+      try await rotation.finish()
+    }
+    #expect(try await open(store) == ["24 to be revoked"])
+    await store.close()
+  }
+
   @Test(arguments: Implementation.all)
   func aDeletionThatIsRepeatedIsTheSameOne(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in

@@ -12,7 +12,7 @@ package final class WatchedStore: AccountStore {
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
     case begin, end, forget, unfinishedExchanges, knowledge
-    case requestDeletion, lastDeletion, deletion, outbox, takeOutbox, removeFromOutbox, leaveOutbox
+    case requestDeletion, lastDeletion, deletion, openDeletions, outbox, takeOutbox, removeFromOutbox, leaveOutbox
     case lease, take, giveUp, claimTokens, recordValidations, validationCensus
     case addPlan, transferPlans, updatePlan, removePlan, addUsers, addAccounts, noteImport, transferUsers
     case recordTransfers, transferCensus, recognizedTransfer
@@ -135,6 +135,14 @@ package final class WatchedStore: AccountStore {
     _ id: EventID, by consumers: [ConsumerName]
   ) async throws(AccountStoreError) -> DeletionProgress? {
     try await watch(.deletion) { () throws(AccountStoreError) in try await store.deletion(id, by: consumers) }
+  }
+
+  package func openDeletions(
+    _ revoker: ConsumerName, _ eraser: ConsumerName, limit: Int
+  ) async throws(AccountStoreError) -> [OpenDeletion] {
+    try await watch(.openDeletions) { () throws(AccountStoreError) in
+      try await store.openDeletions(revoker, eraser, limit: limit)
+    }
   }
 
   package func outbox() async throws(AccountStoreError) -> OutboxState {

@@ -118,6 +118,12 @@ package protocol AccountStore: TransferStore {
     _ id: EventID, by consumers: [ConsumerName]
   ) async throws(AccountStoreError) -> DeletionProgress?
 
+  /// The deletions that are neither carried out nor void, oldest first, `limit` at most: of which the eraser has settled
+  /// nothing, and no later erasure or sign-in is known. `revoker` and `eraser` are the consumers whose parts they wait for.
+  func openDeletions(
+    _ revoker: ConsumerName, _ eraser: ConsumerName, limit: Int
+  ) async throws(AccountStoreError) -> [OpenDeletion]
+
   // MARK: Events of our own
 
   /// What waits to be published.

@@ -95,6 +95,38 @@ import Testing
   }
 }
 
+extension DeletionsTests {
+  /// Its event was published, and nobody has read it: nothing else says that.
+  @Test func aDeletionThatNothingComesOfIsCountedWithItsAge() async throws {
+    try await Rig.run { rig in
+      let registry = MetricsRegistry()
+      let watch = DeletionWatch(
+        rig.store, registry: registry, logger: Logger(level: .error, format: .text), now: { .now + .seconds(90_000) })
+      func metrics(_ state: String) -> (open: String?, isOld: Bool) {
+        let age = registry.value(of: #"siwa_accounts_deletions_oldest_seconds{state="\#(state)"}"#)
+        return (
+          registry.value(of: #"siwa_accounts_deletions_open{state="\#(state)"}"#),
+          age.flatMap { Double($0) }.map { $0 >= 90_000 } ?? false
+        )
+      }
+      await watch.look()
+      #expect(metrics("requested") == ("0", false) && metrics("revoking") == ("0", false))
+      let asked = try await rig.deletions.request(try await rig.signIn(), by: [rig.app])
+      await watch.look()
+      #expect(metrics("requested") == ("1", true) && metrics("revoking") == ("0", false))
+      try await rig.store.removeFromOutbox([asked.deletion.id])
+      await watch.look()
+      #expect(metrics("requested") == ("0", false) && metrics("revoking") == ("1", true))
+      try await rig.settle(asked, by: .tokenRevoker, "tokens-revoked")
+      await watch.look()
+      #expect(metrics("revoking") == ("0", false) && metrics("erasing") == ("1", true))
+      try await rig.settle(asked, by: .dataEraser, "account-erased")
+      await watch.look()
+      #expect(metrics("erasing") == ("0", false))
+    }
+  }
+}
+
 /// Deletions with a store and two teams.
 @Loop
 private final class Rig {

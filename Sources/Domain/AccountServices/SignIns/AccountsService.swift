@@ -29,6 +29,7 @@ package final class AccountsService: Service {
   private let outbox: OutboxPublisher
   private let topics: TopicWatch
   private let size: StoreWatch
+  private let deletions: DeletionWatch
   /// Nil where it is turned off.
   private let validation: DailyValidation?
   private let readiness = Readiness([.keys, .store, .kafka, .service])
@@ -70,6 +71,7 @@ package final class AccountsService: Service {
     self.outbox = outbox
     topics = TopicWatch(kafka, TopicPlan.ofAccounts, every: TopicWatch.hourly, registry: registry, logger: logger)
     size = StoreWatch(store, registry: registry, logger: logger)
+    deletions = DeletionWatch(store, registry: registry, logger: logger, now: { Timestamp.now })
     validation = try Self.validation(configuration, store, takeovers, registry, logger)
     let settings = configuration.accounts
     let sight = AccountSight(teams: configuration.teams.teams, groups: configuration.groups)
@@ -119,6 +121,7 @@ package final class AccountsService: Service {
       group.addTask(executorPreference: Loop.executor) { [events] in await events.run() }
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics.run() }
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
+      group.addTask(executorPreference: Loop.executor) { [deletions] in await deletions.run() }
       group.addTask(executorPreference: Loop.executor) { [validation] in await validation?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       await server.run()

@@ -61,6 +61,30 @@ package struct DeletionProgress: Sendable, Hashable {
   }
 }
 
+/// A deletion that is not over.
+package struct OpenDeletion: Sendable, Hashable {
+  /// When it was asked for.
+  package let requestedAt: Timestamp
+  /// Whether its event is on the topic.
+  package let isPublished: Bool
+  /// Whether the authorization was seen to.
+  package let isRevoked: Bool
+  /// Whose account it is.
+  let account: AccountID
+
+  /// A deletion from its parts.
+  init(_ account: AccountID, requestedAt: Timestamp, isPublished: Bool, isRevoked: Bool) {
+    (self.account, self.requestedAt, self.isPublished, self.isRevoked) = (account, requestedAt, isPublished, isRevoked)
+  }
+
+  /// Whether it is over by what has become of its account, though nobody has settled its event: somebody else has had all of
+  /// it erased, or the person has signed in again. A fence alone is there before the account is erased.
+  func isOver(_ account: AccountFacts) -> Bool {
+    let isErased = account.key == nil && account.erasure.map { $0.isFinal && $0.at >= requestedAt } ?? false
+    return isErased || account.lastSignIn.map { $0 > requestedAt } ?? false
+  }
+}
+
 /// What a database knows that bears on a request for a deletion.
 struct DeletionFacts {
   /// The account.

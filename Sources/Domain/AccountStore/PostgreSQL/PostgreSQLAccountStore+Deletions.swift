@@ -114,6 +114,46 @@ extension PostgreSQLAccountStore {
   }
 }
 
+extension PostgreSQLAccountStore {
+  /// Those that are neither carried out nor void.
+  func openDeletions(
+    _ revoker: ConsumerName, _ eraser: ConsumerName, limit: Int
+  ) async throws(AccountStoreError) -> [OpenDeletion] {
+    let unsettled = try await database.read { connection in
+      try await connection.query(
+        """
+        SELECT account, requested_at, NOT EXISTS (SELECT FROM siwa.outbox WHERE outbox.event_id = deletion.event_id),
+          EXISTS (SELECT FROM siwa.ledger WHERE consumer = $1 AND ledger.event_id = deletion.event_id)
+        FROM siwa.deletion
+        WHERE NOT EXISTS (SELECT FROM siwa.ledger WHERE consumer = $2 AND ledger.event_id = deletion.event_id)
+        ORDER BY requested_at, event_id LIMIT $3
+        """, revoker.text, eraser.text, Int64(limit), limit: PostgreSQLStoreDatabase.limit
+      ) { row throws(PostgreSQLError) in
+        guard let account = AccountID(bytes: try row.value(0)) else { throw .unexpectedValue("a deletion") }
+        return OpenDeletion(
+          account, requestedAt: try row.time(1), isPublished: try row.value(2), isRevoked: try row.value(3))
+      }
+    }
+    if unsettled.isEmpty { return [] }
+    return try await keyed.write(to: [Account](), and: unsettled.map(\.account)) { connection, keys in
+      var reading = Batch.locked
+      let first = reading.count
+      reading.append(
+        """
+        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
+        FROM unnest($1) WITH ORDINALITY AS asked (hash, position) LEFT JOIN siwa.account USING (hash)
+          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
+        ORDER BY position
+        """, PostgreSQLArray(unsettled.map { keys.hash(of: $0.account).bytes }))
+      var facts: [AccountFacts] = []
+      try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
+        if execution == first { facts.append(try AccountFacts(reading: row, from: 0)) }
+      }
+      return zip(unsettled, facts).filter { !$0.isOver($1) }.map(\.0)
+    }
+  }
+}
+
 extension Batch {
   /// Adds an execution that reads the deletion that was asked for last.
   mutating func appendLastDeletion(of account: AccountID) {

@@ -10,6 +10,7 @@ final class SQLiteDeletions {
   private let begun: Statement
   private let publication: Statement
   private let entry: Statement
+  private let unsettled: Statement
 
   init(_ database: Database) throws(SQLiteError) {
     insertion = try database.prepare(
@@ -28,6 +29,14 @@ final class SQLiteDeletions {
     entry = try database.prepare(
       """
       SELECT at, outcome, detail, topic, partition, "offset" FROM ledger WHERE consumer = ? AND event_id = ?
+      """)
+    unsettled = try database.prepare(
+      """
+      SELECT account, requested_at, NOT EXISTS (SELECT 1 FROM outbox WHERE event_id = deletion.event_id),
+        EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = deletion.event_id)
+      FROM deletion
+      WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?2 AND event_id = deletion.event_id)
+      ORDER BY requested_at, event_id LIMIT ?3
       """)
   }
 
@@ -55,6 +64,21 @@ final class SQLiteDeletions {
       try row.timeIfPresent(0)
     }
     return begunAt ?? nil
+  }
+
+  /// Those of which the eraser has settled nothing, oldest first.
+  func unsettled(
+    _ revoker: ConsumerName, _ eraser: ConsumerName, limit: Int
+  ) throws(SQLiteError) -> [OpenDeletion] {
+    var found: [OpenDeletion] = []
+    try unsettled.forEach(revoker.text, eraser.text, Int64(limit)) { row throws(SQLiteError) in
+      guard let account = AccountID(bytes: try row.value(0)) else { throw .malformed("a deletion") }
+      found.append(
+        OpenDeletion(
+          account, requestedAt: try row.time(1), isPublished: try row.value(2, as: Int64.self) == 1,
+          isRevoked: try row.value(3, as: Int64.self) == 1))
+    }
+    return found
   }
 
   /// How far a deletion is, but for the steps of its erasure.
@@ -115,7 +139,40 @@ extension SQLiteStoreFile {
   }
 }
 
+extension SQLiteStoreFile {
+  /// Those that are neither carried out nor void.
+  func openDeletions(
+    _ revoker: ConsumerName, _ eraser: ConsumerName, limit: Int
+  ) throws(AccountStoreError) -> [OpenDeletion] {
+    let unsettled = try readRows { () throws(SQLiteError) in
+      try deletions.unsettled(revoker, eraser, limit: limit)
+    }
+    // Mostly there are none, and nothing is to be moved.
+    if unsettled.isEmpty { return [] }
+    return try write { () throws(AccountStoreError) in
+      if keys.state.isMoving { _ = try move(Set(unsettled.map { keys.hashing.move(of: $0.account) })) }
+      var open: [OpenDeletion] = []
+      for deletion in unsettled {
+        let facts = try AccountStoreError.translating { () throws(SQLiteError) in
+          try accounts.facts(of: keys.hash(of: deletion.account))
+        }
+        if !deletion.isOver(facts) { open.append(deletion) }
+      }
+      return open
+    }
+  }
+}
+
 extension SQLiteAccountStore {
+  /// Those that are neither carried out nor void.
+  package func openDeletions(
+    _ revoker: ConsumerName, _ eraser: ConsumerName, limit: Int
+  ) async throws(AccountStoreError) -> [OpenDeletion] {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.openDeletions(revoker, eraser, limit: limit)
+    }
+  }
+
   /// Writes a request for a deletion.
   package func requestDeletion(
     of account: Account, in client: ClientID, as request: EventID, at time: Timestamp
