@@ -46,8 +46,10 @@ public enum SHA256 {
   /// The digest of `message`.
   public static func digest(of message: RawSpan) -> SHA256Digest {
     unsafe message.withUnsafeBytes { bytes in
+      // Not by EVP, which looks the algorithm up and allocates for every message.
       unsafe SHA256Digest { place in
-        unsafe EVP_Digest(bytes.baseAddress, bytes.count, place, nil, EVP_sha256(), nil) == 1
+        unsafe copenssl_sha256(bytes.baseAddress, bytes.count, place)
+        return true
       }
     }
   }

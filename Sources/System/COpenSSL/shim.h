@@ -56,6 +56,13 @@ static inline void copenssl_sha256_update(SHA256_CTX *state, const void *bytes, 
 }
 static inline void copenssl_sha256_final(SHA256_CTX *state, unsigned char *digest) { SHA256_Final(digest, state); }
 
+static inline void copenssl_sha256(const void *bytes, size_t count, unsigned char *digest) {
+  SHA256_CTX state;
+  SHA256_Init(&state);
+  SHA256_Update(&state, bytes, count);
+  SHA256_Final(digest, &state);
+}
+
 // The digest of one byte and of what follows it: a leaf or a node of a Merkle tree (RFC 6962 section 2.1).
 static inline void copenssl_sha256_prefixed(
   unsigned char prefix, const void *bytes, size_t count, unsigned char *digest) {
