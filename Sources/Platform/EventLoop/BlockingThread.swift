@@ -59,7 +59,8 @@ public final class BlockingThread: Sendable {
     inbox.bell.signal()
   }
 
-  private func give(_ piece: @escaping @Sendable () -> Void) {
+  /// Has `piece` run on the thread, and does not wait for that.
+  public func give(_ piece: @escaping @Sendable () -> Void) {
     inbox.state.withLock { state in
       precondition(!state.isClosed, "work for a thread that was closed")
       state.work.append(piece)

@@ -9,12 +9,16 @@ import SQLite
 package final class SQLiteAccountStore: AccountStore {
   let writer: SQLiteThread<SQLiteStoreFile>
   let readers: SQLiteThread<SQLiteReader>
+  let reads: SharedReads
   let commits: SharedCommits
   private nonisolated let keys: CurrentKeys
 
   private init(
     _ writer: SQLiteThread<SQLiteStoreFile>, _ readers: SQLiteThread<SQLiteReader>, _ keys: CurrentKeys
-  ) { (self.writer, self.readers, commits, self.keys) = (writer, readers, SharedCommits(writer), keys) }
+  ) {
+    (self.writer, self.readers, self.keys) = (writer, readers, keys)
+    (reads, commits) = (SharedReads(readers), SharedCommits(writer))
+  }
 
   /// Opens the store at `path`, which `siwa store migrate` has made, with the key that it was made with.
   package static func open(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> SQLiteAccountStore {
@@ -117,7 +121,7 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// What is known of mail to each account, all as of one moment.
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
-    try await readers.run { reader throws(AccountStoreError) in try reader.relays.knowledge(of: accounts) }
+    try await reads.run { reader throws(AccountStoreError) in try reader.relayStates(of: accounts) }
   }
 
   // MARK: Erasure

@@ -65,13 +65,7 @@ final class SQLiteArrivals {
 
   /// How an account came.
   func origin(of account: AccountID) throws(SQLiteError) -> AccountOrigin? {
-    try origin.first(account.bytes) { row throws(SQLiteError) in
-      guard let team = TeamID(try row.value(0)), let client = ClientID(try row.value(2)) else {
-        throw .malformed("the origin of an account")
-      }
-      return AccountOrigin(
-        fromTeam: team, with: client, former: try row.value(1, as: [UInt8]?.self).flatMap { AccountID(bytes: $0) })
-    }
+    try origin.first(account.bytes) { row throws(SQLiteError) in try AccountOrigin(reading: row, from: 0) } ?? nil
   }
 
   /// What an account has become.
@@ -214,37 +208,47 @@ extension SQLiteStoreFile {
     facts.planned = try users.sentAccount(keys)
     return facts
   }
+}
 
+extension AccountOrigin {
+  /// Reads how an account came from three columns; nil where it did not.
+  init?(reading row: borrowing Row, from column: Int) throws(SQLiteError) {
+    guard let team = try row.value(column, as: String?.self) else { return nil }
+    guard let team = TeamID(team), let client = ClientID(try row.value(column + 2)) else {
+      throw .malformed("the origin of an account")
+    }
+    let former = try row.value(column + 1, as: [UInt8]?.self)
+    self.init(fromTeam: team, with: client, former: former.flatMap { AccountID(bytes: $0) })
+  }
+}
+
+extension SQLiteReader {
   /// Whom an account is recognized as.
-  func recognizedTransfer(
+  fileprivate func recognizedTransfer(
     of account: Account, _ claim: TransferClaim
   ) throws(AccountStoreError) -> RecognizedTransfer? {
-    try snapshot { () throws(AccountStoreError) in
-      let (users, origin) = try AccountStoreError.translating { () throws(SQLiteError) in
-        (
-          try arrivals.users(of: keys.fingerprint(of: claim.subject), in: transfers.plans()),
-          try arrivals.origin(of: keys.id(of: account))
-        )
-      }
-      return try users.recognized(account, with: claim.client, origin, keys)
+    let (users, origin) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try arrivals.users(of: keys.fingerprint(of: claim.subject), in: transfers.plans()),
+        try arrivals.origin(of: keys.id(of: account))
+      )
     }
+    return try users.recognized(account, with: claim.client, origin, keys)
   }
 
   /// Whom an account is recognized as without a claim.
-  func recognizedTransfer(
+  fileprivate func recognizedTransfer(
     of account: Account, with client: ClientID
   ) throws(AccountStoreError) -> RecognizedTransfer? {
-    try snapshot { () throws(AccountStoreError) in
-      let id = keys.id(of: account)
-      var (users, origin) = ([PlannedUser](), nil as AccountOrigin?)
-      try AccountStoreError.translating { () throws(SQLiteError) in
-        let plans = try transfers.plans()
-        if plans.isEmpty { return }
-        origin = try arrivals.origin(of: id)
-        for account in [id, origin?.former].compactMap(\.self) { users += try arrivals.users(as: account, in: plans) }
-      }
-      return try users.with(client).recognized(account, with: client, origin, keys)
+    let id = keys.id(of: account)
+    var (users, origin) = ([PlannedUser](), nil as AccountOrigin?)
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      let plans = try transfers.plans()
+      if plans.isEmpty { return }
+      origin = try arrivals.origin(of: id)
+      for account in [id, origin?.former].compactMap(\.self) { users += try arrivals.users(as: account, in: plans) }
     }
+    return try users.with(client).recognized(account, with: client, origin, keys)
   }
 }
 
@@ -253,15 +257,15 @@ extension SQLiteAccountStore {
   package func recognizedTransfer(
     of account: Account, claiming claim: TransferClaim
   ) async throws(AccountStoreError) -> RecognizedTransfer? {
-    try await writer.run { file throws(AccountStoreError) in try file.recognizedTransfer(of: account, claim) }
+    try await reads.run { reader throws(AccountStoreError) in try reader.recognizedTransfer(of: account, claim) }
   }
 
   /// The same without a claim.
   package func recognizedTransfer(
     of account: Account, with client: ClientID
   ) async throws(AccountStoreError) -> RecognizedTransfer? {
-    try await writer.run { file throws(AccountStoreError) in
-      try file.recognizedTransfer(of: account, with: client)
+    try await reads.run { reader throws(AccountStoreError) in
+      try reader.recognizedTransfer(of: account, with: client)
     }
   }
 }

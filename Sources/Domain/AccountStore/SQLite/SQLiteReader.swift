@@ -5,6 +5,8 @@ import SQLite
 final class SQLiteReader {
   let relays: SQLiteRelayReader
   let profiles: SQLiteProfiles
+  let arrivals: SQLiteArrivals
+  let transfers: SQLiteTransfers
   private let database: Database
   private let hashKeys: SQLiteStoreKeys
 
@@ -15,8 +17,11 @@ final class SQLiteReader {
     }
     let hashKeys = try SQLiteStoreKeys(database, master, current)
     (self.database, self.hashKeys) = (database, hashKeys)
-    (relays, profiles) = try AccountStoreError.translating { () throws(SQLiteError) in
-      (try SQLiteRelayReader(database, hashKeys), try SQLiteProfiles(database))
+    (relays, profiles, arrivals, transfers) = try AccountStoreError.translating { () throws(SQLiteError) in
+      (
+        try SQLiteRelayReader(database), try SQLiteProfiles(database), try SQLiteArrivals(database),
+        try SQLiteTransfers(database)
+      )
     }
   }
 

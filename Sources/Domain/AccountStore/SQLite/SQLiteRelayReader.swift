@@ -3,13 +3,10 @@ import SQLite
 
 /// Answers mailers.
 final class SQLiteRelayReader {
-  let database: Database
-  private let hashKeys: SQLiteStoreKeys
   private let reading: Statement
 
-  /// A reader by a connection that is open; `hashKeys` are that one's.
-  init(_ database: Database, _ hashKeys: SQLiteStoreKeys) throws(SQLiteError) {
-    (self.database, self.hashKeys) = (database, hashKeys)
+  /// A reader by a connection that is open.
+  init(_ database: Database) throws(SQLiteError) {
     reading = try database.prepare(
       """
       SELECT mail.status, mail.since, mail.is_private, mail.address,
@@ -19,34 +16,6 @@ final class SQLiteRelayReader {
       """)
   }
 
-  /// What is known of mail to each, all as of one moment.
-  func knowledge(of accounts: [Account]) throws(AccountStoreError) -> [RelayKnowledge] {
-    let found = try database.snapshot(translating: AccountStoreError.init(_:)) { () throws(AccountStoreError) in
-      _ = try hashKeys.refresh()
-      return try AccountStoreError.translating { () throws(SQLiteError) in
-        var found: [(hash: AccountHash, facts: RelayFacts)] = []
-        for account in accounts { found.append(try facts(of: account)) }
-        return found
-      }
-    }
-    var knowledge: [RelayKnowledge] = []
-    for (hash, facts) in found { knowledge.append(try facts.knowledge(of: hash, with: hashKeys.value)) }
-    return knowledge
-  }
-
-  /// What there is of mail to an account, and under which hash: what has not moved to the newest one stands under the one
-  /// before, all of it.
-  private func facts(of account: Account) throws(SQLiteError) -> (hash: AccountHash, facts: RelayFacts) {
-    let keys = hashKeys.value
-    guard keys.state.isMoving else {
-      let hash = keys.hash(of: account)
-      return (hash, try facts(of: hash))
-    }
-    let move = keys.hashing.move(of: account)
-    let facts = try facts(of: move.to)
-    return facts.isEmpty ? (move.from, try self.facts(of: move.from)) : (move.to, facts)
-  }
-
   /// What there is of mail to one.
   func facts(of hash: AccountHash) throws(SQLiteError) -> RelayFacts {
     let facts = try reading.first(hash.bytes) { row throws(SQLiteError) in
@@ -54,5 +23,27 @@ final class SQLiteRelayReader {
     }
     guard let facts else { throw .malformed("a row that is always there") }
     return facts
+  }
+}
+
+extension SQLiteReader {
+  /// What is known of mail to each.
+  func relayStates(of accounts: [Account]) throws(AccountStoreError) -> [RelayKnowledge] {
+    try accounts.map { account throws(AccountStoreError) in
+      let (hash, facts) = try AccountStoreError.translating { () throws(SQLiteError) in try relayFacts(of: account) }
+      return try facts.knowledge(of: hash, with: keys)
+    }
+  }
+
+  /// What there is of mail to an account, and under which hash: what has not moved to the newest one stands under the one
+  /// before, all of it.
+  private func relayFacts(of account: Account) throws(SQLiteError) -> (hash: AccountHash, facts: RelayFacts) {
+    guard keys.state.isMoving else {
+      let hash = keys.hash(of: account)
+      return (hash, try relays.facts(of: hash))
+    }
+    let move = keys.hashing.move(of: account)
+    let facts = try relays.facts(of: move.to)
+    return facts.isEmpty ? (move.from, try relays.facts(of: move.from)) : (move.to, facts)
   }
 }

@@ -41,7 +41,7 @@ extension SQLiteStoreFile {
       (
         try database.prepare(
           "SELECT hash, team, subject, data_key, master_key_id FROM account WHERE hash > ? ORDER BY hash LIMIT 1000"),
-        try SQLiteRelayReader(database, hashKeys),
+        try SQLiteRelayReader(database),
         try count(database.prepare("SELECT count(*) FROM account"))
       )
     }

@@ -31,14 +31,22 @@ final class SQLiteThread<Connection>: Sendable {
     _ work: @escaping @Sendable (Connection) throws(AccountStoreError) -> Value
   ) async throws(AccountStoreError) -> Value {
     let result = await thread.run { [self] in
-      connection.withLock { connection in
-        Result { () throws(AccountStoreError) in
-          guard let connection else { throw AccountStoreError(.closed, "it was closed") }
-          return try work(connection)
-        }
+      withConnection { connection in
+        Result { () throws(AccountStoreError) in try work(try connection.get()) }
       }
     }
     return try result.get()
+  }
+
+  /// Has `work` run with the connection, or with the reason why there is none, and does not wait for that.
+  func give(_ work: @escaping @Sendable (Result<Connection, AccountStoreError>) -> Void) {
+    thread.give { [self] in withConnection(work) }
+  }
+
+  private func withConnection<Value: Sendable>(_ work: (Result<Connection, AccountStoreError>) -> Value) -> Value {
+    connection.withLock { connection in
+      work(connection.map { .success($0) } ?? .failure(AccountStoreError(.closed, "it was closed")))
+    }
   }
 
   /// Runs `work` on the caller's own thread while nothing is done with the connection. Nobody else ever waits for it: its

@@ -50,13 +50,17 @@ struct RelayFacts {
 
   /// What that comes to.
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> RelayKnowledge {
-    if let relay {
-      return .known(
-        try relay.opened(of: hash) { () throws(AccountStoreError) in
-          guard let key = account.key else { return nil }
-          return try keys.dataKey(of: hash, key)
-        })
+    try knowledge(of: hash) { () throws(AccountStoreError) in
+      guard let key = account.key else { return nil }
+      return try keys.dataKey(of: hash, key)
     }
+  }
+
+  /// The same with the account's data key, which is asked for where there is an address.
+  func knowledge(
+    of hash: AccountHash, with key: () throws(AccountStoreError) -> AES256GCM?
+  ) throws(AccountStoreError) -> RelayKnowledge {
+    if let relay { return .known(try relay.opened(of: hash, with: key)) }
     if let erasedAt = account.erasure?.at, account.signedInAt.map({ $0 <= erasedAt }) ?? true {
       return .erased(since: erasedAt)
     }

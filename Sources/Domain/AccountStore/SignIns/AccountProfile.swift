@@ -52,7 +52,7 @@ struct ProfileFacts {
   /// What that comes to.
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> AccountKnowledge {
     guard let row else { return relay.account.erasure.map { .erased(since: $0.at) } ?? .unknown }
-    let account = try row.open(with: keys).account
+    let (cipher, account) = try row.open(with: keys)
     let signIns = signIns.map {
       AccountProfile.SignIn(client: $0.key, time: $0.value.time, validatedAt: $0.value.validatedAt)
     }
@@ -61,6 +61,6 @@ struct ProfileFacts {
         account: account, signedInAt: relay.account.signedInAt,
         signIns: signIns.sorted { $0.client.text < $1.client.text },
         ended: ended.contains(EndedAuthorizations.everyApp) ? nil : Set(ended.compactMap { ClientID($0) }),
-        relay: try relay.knowledge(of: hash, with: keys), origin: origin))
+        relay: try relay.knowledge(of: hash) { cipher }, origin: origin))
   }
 }
