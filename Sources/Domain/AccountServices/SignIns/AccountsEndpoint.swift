@@ -97,13 +97,19 @@ final class AccountsEndpoint {
       if path.hasPrefix(deletionPath) {
         return EventID(String(path.dropFirst(deletionPath.count))).map { .deletion($0) }
       }
-      let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-      guard path.hasPrefix("/v1/accounts/"), parts.count <= 5, let id = AccountID(String(parts[3])) else { return nil }
-      if parts.count == 4 { return .account(id) }
-      return parts[4] == "access-token" ? .accessToken(id) : nil
+      guard path.hasPrefix(accountPath) else { return nil }
+      let rest = path.utf8.dropFirst(accountPath.utf8.count)
+      let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+      guard let id = AccountID(String(Substring(rest[..<end]))) else { return nil }
+      switch Substring(rest[end...]) {
+      case "": return .account(id)
+      case "/access-token": return .accessToken(id)
+      default: return nil
+      }
     }
   }
 
+  private static let accountPath = "/v1/accounts/"
   private static let deletionPath = "/v1/deletions/"
 
   private static func expect(_ allowed: String, _ isAllowed: Bool) throws(Problem) {

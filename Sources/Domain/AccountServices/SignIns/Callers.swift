@@ -17,15 +17,18 @@ final class Callers {
   ///
   /// Compares the digests of all tokens: neither the time it takes nor a token's length says how much of a guess was right.
   func caller(showing authorization: String?) -> AccountsSettings.Caller? {
-    guard let authorization, authorization.utf8.count <= 4096, let blank = authorization.firstIndex(of: " "),
-      authorization[..<blank].lowercased() == "bearer"
-    else { return nil }
-    let shown = SHA256.digest(of: Array(authorization[authorization.index(after: blank)...].utf8))
+    guard let text = authorization?.utf8, text.count <= 4096, Self.isBearer(text.prefix(7)) else { return nil }
+    let shown = SHA256.digest(of: Array(text.dropFirst(7)))
     var found: AccountsSettings.Caller?
     for caller in callers {
       for token in caller.tokens where token.matches(shown) { found = caller }
     }
     return found
+  }
+
+  /// The name of the scheme, in any case of letters, and a blank.
+  private static func isBearer(_ beginning: Substring.UTF8View) -> Bool {
+    beginning.elementsEqual("bearer ".utf8) { $0 == $1 || 0x41...0x5a ~= $0 && $0 | 0x20 == $1 }
   }
 
   /// Counts a request; how long the caller has to wait first, or nil.
