@@ -2,6 +2,7 @@ import AccountEvents
 import AccountStore
 import ConsumerSupport
 import EventLoop
+import HTTPClient
 import JSON
 import Telemetry
 import TestSupport
@@ -63,6 +64,14 @@ import Testing
       try await rig.settle(progress, by: .dataEraser, "account-erased")
       progress = try await rig.show(progress)
       #expect(progress.state == .completed)
+      let name = progress.deletion.id.text
+      let receipt: [JSONValue.Member] = [
+        .init("event", .string(name)), .init("command", .string("siwa audit receipt \(name)")),
+      ]
+      #expect(progress.json(nil)["receipt"] == .object(receipt))
+      let address = "https://audit.example.com/siwa"
+      #expect(
+        progress.json(HTTPClientURL(address))["receipt"] == .object(receipt + [.init("log", .string(address))]))
       #expect(progress.stepsTaken.map(\.state) == ["published", "revocation-unproven", "account-erased"])
     }
   }
@@ -88,7 +97,7 @@ import Testing
     try await Rig.run { rig in
       let id = try await rig.signIn(hasToken: false)
       let progress = try await rig.deletions.request(id, by: [rig.app])
-      let json = String(decoding: progress.json.bytes, as: UTF8.self)
+      let json = String(decoding: progress.json(HTTPClientURL("https://audit.example.com/siwa")).bytes, as: UTF8.self)
       #expect(json.contains("Settings") && json.contains(#""url":"https://account.apple.com""#), "\(json)")
       #expect(!json.contains("receipt") && !json.contains(rig.account.subject.text))
     }

@@ -29,6 +29,8 @@ import Testing
 /// What the app's server does.
 @Loop
 private final class Button {
+  private static let auditLog = "https://audit.example.com/siwa"
+
   private let stage: ConsumerStage
   private let simulator: SimulatorProgram
   private let (ada, bob) = (Person(named: "ada"), Person(named: "bob"))
@@ -75,7 +77,8 @@ private final class Button {
     #expect(steps.map { $0["name"] as? String } == ["announcement", "revocation", "erasure"])
     #expect(steps.map { $0["state"] as? String } == ["published", "tokens-revoked", "account-erased"])
     #expect(steps[2]["targets"] as? [String: Int] == ["erased": 2], "the shop, and the account store")
-    #expect(done.contains("siwa audit receipt \(deletion)"))
+    let receipt = try #require(try done.object["receipt"] as? [String: String])
+    #expect(receipt == ["event": deletion, "command": "siwa audit receipt \(deletion)", "log": Self.auditLog])
 
     // It is answered for, and nobody is there any more.
     #expect(try await ask(accounts, "DELETE", "/v1/accounts/{id}", id).text == done)
@@ -114,7 +117,8 @@ private final class Button {
   }
 
   private func start(_ changes: [String: String] = [:]) async throws -> RunningAccounts {
-    let program = try stage.launch("siwa-accounts", changes)
+    let program = try stage.launch(
+      "siwa-accounts", changes.merging(["SIWA_ACCOUNTS_AUDIT_LOG": Self.auditLog]) { own, _ in own })
     let running = RunningAccounts(
       program: program, address: try await program.address("listen.address", saidWith: "accounts listens"),
       administration: Administration(

@@ -2,6 +2,7 @@ import AccountEvents
 import AccountStore
 import AppleID
 import EventLoop
+import HTTPClient
 import HTTPServer
 import JSON
 import Telemetry
@@ -18,17 +19,19 @@ final class AccountsEndpoint {
   private let events: EventStreams
   private let store: any AccountStore
   private let sight: AccountSight
+  private let auditLog: HTTPClientURL?
   private let metrics: AccountsMetrics
   private let logger: Logger
 
-  /// An endpoint for these callers.
+  /// An endpoint for these callers, who are told where the audit log is published.
   init(
     _ callers: Callers, _ signIns: SignIns, _ deletions: Deletions, _ accessTokens: AccessTokens,
-    _ events: EventStreams, _ store: any AccountStore, _ sight: AccountSight, metrics: AccountsMetrics, logger: Logger
+    _ events: EventStreams, _ store: any AccountStore, _ sight: AccountSight, auditLog: HTTPClientURL?,
+    metrics: AccountsMetrics, logger: Logger
   ) {
     (self.callers, self.signIns, self.store, self.sight) = (callers, signIns, store, sight)
     (self.deletions, self.accessTokens, self.events) = (deletions, accessTokens, events)
-    (self.metrics, self.logger) = (metrics, logger)
+    (self.auditLog, self.metrics, self.logger) = (auditLog, metrics, logger)
   }
 
   /// Answers one request.
@@ -79,7 +82,7 @@ final class AccountsEndpoint {
       return try await refresh(id, request, caller)
     case .deletion(let id):
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      return .json(private: try await deletions.show(id, by: caller.clients).json)
+      return .json(private: try await deletions.show(id, by: caller.clients).json(auditLog))
     case .events:
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
       try Self.expectOnce("Last-Event-ID", in: request)
@@ -206,7 +209,7 @@ final class AccountsEndpoint {
 
   private func delete(_ id: AccountID, _ caller: AccountsSettings.Caller) async throws(Problem) -> HTTPResponse {
     let progress = try await deletions.request(id, by: caller.clients)
-    var response = HTTPResponse.json(private: progress.json, status: 202)
+    var response = HTTPResponse.json(private: progress.json(auditLog), status: 202)
     response.headers.append(("Location", Self.deletionPath + progress.deletion.id.text))
     return response
   }

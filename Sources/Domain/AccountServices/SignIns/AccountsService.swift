@@ -86,7 +86,8 @@ package final class AccountsService: Service {
     let endpoint = AccountsEndpoint(
       Callers(settings.callers, rate: settings.rate), signIns,
       Deletions(store, sight, logger: logger, now: { Timestamp.now }, announce: { outbox.wake() }),
-      AccessTokens(store, endpoints, sight, logger: logger), events, store, sight, metrics: metrics, logger: logger)
+      AccessTokens(store, endpoints, sight, logger: logger), events, store, sight, auditLog: settings.auditLog,
+      metrics: metrics, logger: logger)
     server = try EndpointServer(
       settings.listen, tls: settings.tls,
       EndpointServer.Bounds(

@@ -2,6 +2,7 @@ package import AccountEvents
 package import Configuration
 package import Cryptography
 package import EventLoop
+package import HTTPClient
 package import HTTPServer
 
 /// Who may sign people in, where they ask, and how much.
@@ -35,17 +36,19 @@ package struct AccountsSettings: Sendable {
   package var streams: Int
   /// The most open connections, in all and from one address.
   package var connections: (all: Int, perAddress: Int)
+  /// Where the audit log is published; nil where nobody is told.
+  package var auditLog: HTTPClientURL?
   /// How long finishing what was begun may take once we are told to end.
   package var drainDeadline: Duration
 
   /// Everything said, nothing assumed.
   package init(
     listen: SocketAddress, tls: TLSServerConfiguration, admin: SocketAddress, callers: [Caller], rate: Int,
-    streams: Int, connections: (all: Int, perAddress: Int), drainDeadline: Duration
+    streams: Int, connections: (all: Int, perAddress: Int), auditLog: HTTPClientURL?, drainDeadline: Duration
   ) {
     (self.listen, self.tls, self.admin, self.callers) = (listen, tls, admin, callers)
     (self.rate, self.streams) = (rate, streams)
-    (self.connections, self.drainDeadline) = (connections, drainDeadline)
+    (self.connections, self.auditLog, self.drainDeadline) = (connections, auditLog, drainDeadline)
   }
 
   /// Reads `accounts`. Each app of a caller has to be one of `teams`.
@@ -89,6 +92,10 @@ package struct AccountsSettings: Sendable {
       perAddress: settings.read(
         "accounts.limits.connections-per-address", .integer(1...100_000, unit: "connections"), default: 256,
         "The most open connections from one address; further ones are closed.")
+    )
+    auditLog = settings.readIfPresent(
+      "accounts.audit-log", .httpURL,
+      "Where the audit log is published: answers about deletions that are done name it, so that applications get the proof from there."
     )
     drainDeadline = settings.read(
       "accounts.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),

@@ -3,6 +3,7 @@ import AccountStore
 import AppleID
 import Cryptography
 import EventLoop
+import HTTPClient
 import JSON
 import Telemetry
 
@@ -149,18 +150,19 @@ extension DeletionProgress {
 }
 
 extension DeletionProgress {
-  /// As applications are told.
-  var json: JSONValue {
+  /// As applications are told, with where the audit log is published.
+  func json(_ auditLog: HTTPClientURL?) -> JSONValue {
     var members: [JSONValue.Member] = [
       .init("id", .string(deletion.id.text)), .init("account", .string(deletion.account.description)),
       .init("requestedAt", .string(deletion.requestedAt.description)), .init("state", .string(state.rawValue)),
       .init("steps", .array(stepsTaken.map(\.json))),
     ]
     if state == .completed {
-      members.append(
-        .init(
-          "receipt",
-          ["event": .string(deletion.id.text), "command": .string("siwa audit receipt \(deletion.id.text)")]))
+      var receipt: [JSONValue.Member] = [
+        .init("event", .string(deletion.id.text)), .init("command", .string("siwa audit receipt \(deletion.id.text)")),
+      ]
+      if let auditLog { receipt.append(.init("log", .string(auditLog.text))) }
+      members.append(.init("receipt", .object(receipt)))
     }
     if isEndedByHand {
       members.append(.init("endByHand", ["text": .string(Self.words), "url": .string(Self.address)]))
