@@ -196,7 +196,9 @@ import Testing
       let now = Mutex(MonotonicTime.now)
     }
     let (lines, registry, time, wall) = (CapturedLog(), MetricsRegistry(), Time(), IngressRig.now)
-    let watch = ClockWatch(tolerance: .seconds(60), registry: registry, logger: lines.logger()) {
+    let watch = ClockWatch(
+      tolerance: .seconds(60), of: .notifications, registry: registry, logger: lines.logger()
+    ) {
       time.now.withLock { $0 }
     }
     func count(_ words: String) -> Int { lines.lines.count { $0.contains(words) } }
@@ -218,6 +220,18 @@ import Testing
     time.now.withLock { $0 = $0 + .seconds(1) }
     watch.compare(withSignatureOf: wall, at: wall)
     #expect(count("agree again") == 2 && hasAge(0))
+  }
+
+  /// Where people sign in, only Apple's answers are a clock.
+  @Test func saysThatNobodyCanSignInByAClockThatLiesApart() throws {
+    let (lines, registry, wall) = (CapturedLog(), MetricsRegistry(), IngressRig.now)
+    let watch = ClockWatch(
+      tolerance: .seconds(60), of: .identityTokens, registry: registry, logger: lines.logger(), loopTime: { .now })
+    watch.compare(withAnswerOf: wall + .seconds(-31), at: wall)
+    let metrics = String(decoding: registry.render(), as: UTF8.self)
+    #expect(metrics.contains("\nsiwa_apple_clock_difference_seconds 31\n"))
+    #expect(!metrics.contains("siwa_ingress"))
+    #expect(lines.lines.count { $0.contains("lie apart") && $0.contains("nobody can sign in") } == 1)
   }
 
   @Test func aNotificationThatWasLongOnItsWayIsNoClock() async throws {

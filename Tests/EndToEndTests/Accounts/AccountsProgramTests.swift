@@ -49,6 +49,8 @@ import Testing
         #expect(found.text == shown.text)
         #expect(try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="new"}"#) == 2)
         #expect(try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="known"}"#) == 1)
+        // The simulated Apple has our clock.
+        #expect(try await abs(running.administration.metric("siwa_apple_clock_difference_seconds")) < 30)
 
         // Another team's application sees nobody of this one.
         let other = stage.tokens.other

@@ -34,7 +34,8 @@ package final class IngressService: Service {
     registry: MetricsRegistry, logger: Logger, now: @escaping @Sendable () -> Timestamp
   ) throws(HTTPServerError) {
     (self.keys, self.publisher, self.logger) = (keys, publisher, logger)
-    let clock = ClockWatch(tolerance: verifier.clockTolerance, registry: registry, logger: logger, loopTime: { .now })
+    let clock = ClockWatch(
+      tolerance: verifier.clockTolerance, of: .notifications, registry: registry, logger: logger, loopTime: { .now })
     keys.whenDated = { date in clock.compare(withAnswerOf: date, at: now()) }
     let endpoint = NotificationEndpoint(
       path: settings.path, largestBody: settings.limits.body, retryAfter: Self.retryAfter,

@@ -42,6 +42,10 @@ package final class AccountsService: Service {
   ) async throws {
     (self.store, self.logger) = (store, logger)
     let keys = AppleKeys(configuration.apple, userAgent: AccountsCommand.program, registry: registry, logger: logger)
+    let clock = ClockWatch(
+      tolerance: configuration.apple.clockTolerance, of: .identityTokens, registry: registry, logger: logger,
+      loopTime: { .now })
+    keys.whenDated = { date in clock.compare(withAnswerOf: date, at: .now) }
     await keys.restore()
     self.keys = keys
     let metrics = AccountsMetrics(registry)

@@ -2,22 +2,41 @@ package import AccountEvents
 package import EventLoop
 package import Telemetry
 
-/// Compares our clock with Apple's, so that somebody can mend ours before it diverts what Apple sends into quarantine.
+/// Compares our clock with Apple's, so that somebody can mend ours before it diverts what Apple sends into quarantine, or
+/// refuses who signs in.
 ///
-/// Apple's clock is seen in two places: the field `Date` of what the keys endpoint answers, at each fetch; and when a
-/// notification says that it was signed, which is signed too, but which lies as far back as the notification was on its
+/// Apple's clock is seen in two places: the field `Date` of what the keys endpoint answers, at each fetch; and, by the
+/// ingress, when a notification says that it was signed, which is signed too, but which lies as far back as the notification was on its
 /// way. So only the first shows a clock of ours that is ahead, and only the first says that all is well again: a
 /// signature that is not ahead of our clock proves nothing, whoever sends it.
 @Loop
 package final class ClockWatch {
+  /// What Apple signs that has to fit our clock.
+  package enum Signed: Sendable {
+    /// What the ingress takes. Whoever watches it tells when each was signed.
+    case notifications
+    /// What applications hand over.
+    case identityTokens
+
+    fileprivate var warning: StaticString {
+      switch self {
+      case .notifications:
+        "our clock and Apple's lie apart: beyond apple.clock-tolerance what comes goes into quarantine"
+      case .identityTokens: "our clock and Apple's lie apart: beyond apple.clock-tolerance nobody can sign in"
+      }
+    }
+  }
+
   /// Below that, what lies between is the way of an answer and its whole seconds.
   private static let leastDifference = Duration.seconds(5)
   /// How long a signature that was ahead of our clock counts.
   static let memory = Duration.seconds(600)
 
   private let limit: Duration
+  private let signed: Signed
   private let difference: Gauge
-  private let age: Gauge
+  /// Nil where nobody tells when what comes was signed.
+  private let age: Gauge?
   private let logger: Logger
   private let loopTime: @Sendable () -> MonotonicTime
   private var isApart = false
@@ -27,20 +46,23 @@ package final class ClockWatch {
 
   /// A watch that speaks up at half of `tolerance`: how far the clocks may lie apart before what Apple sends is diverted.
   package init(
-    tolerance: Duration, registry: MetricsRegistry, logger: Logger,
+    tolerance: Duration, of signed: Signed, registry: MetricsRegistry, logger: Logger,
     loopTime: @escaping @Sendable () -> MonotonicTime
   ) {
-    (limit, self.logger, self.loopTime) = (max(tolerance / 2, Self.leastDifference), logger, loopTime)
+    (limit, self.signed, self.logger) = (max(tolerance / 2, Self.leastDifference), signed, logger)
+    self.loopTime = loopTime
     difference = registry.gauge(
       "siwa_apple_clock_difference_seconds",
       "Our clock minus Apple's, as Apple's last answer about its keys said; NaN before the first. Alarm beyond 30 either way."
     )
-    age = registry.gauge(
-      "siwa_ingress_notification_age_seconds",
-      "Our clock minus the time at which Apple signed a notification, the lowest of ten minutes; NaN before the first. Below 0 ours is behind."
-    )
+    age =
+      signed == .notifications
+      ? registry.gauge(
+        "siwa_ingress_notification_age_seconds",
+        "Our clock minus the time at which Apple signed a notification, the lowest of ten minutes; NaN before the first. Below 0 ours is behind."
+      ) : nil
     difference.set(.nan)
-    age.set(.nan)
+    age?.set(.nan)
   }
 
   /// Takes what Apple's clock said in an answer that came at `now`.
@@ -57,7 +79,7 @@ package final class ClockWatch {
     let (apart, time) = (now - issue, loopTime())
     if let youngest, youngest.age <= apart, time - youngest.seen < Self.memory { return }
     youngest = (apart, time)
-    age.set(apart / .seconds(1))
+    age?.set(apart / .seconds(1))
     note(apart)
   }
 
@@ -67,8 +89,7 @@ package final class ClockWatch {
     guard isApart != wasApart else { return }
     let metadata: LogMetadata = ["clock.difference": .seconds(apart)]
     if isApart {
-      logger.warning(
-        "our clock and Apple's lie apart: beyond apple.clock-tolerance what comes goes into quarantine", metadata)
+      logger.warning(signed.warning, metadata)
     } else {
       logger.notice("our clock and Apple's agree again", metadata)
     }
