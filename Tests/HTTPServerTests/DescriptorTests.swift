@@ -5,11 +5,11 @@ import Testing
 
 @testable import HTTPServer
 
-/// A process that has no descriptors left, each in one of its own.
+/// A loop that has no descriptors left, each in a process of its own.
 @Suite(.timeLimit(.minutes(10))) struct DescriptorTests {
   private static let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-  /// From here on only `count` further descriptors can be had.
+  /// From here on the loop can have only `count` further descriptors.
   private static func leave(_ count: CInt) throws {
     let next = dup(0)
     close(next)
@@ -21,6 +21,7 @@ import Testing
   @Test func whoHasShownNothingMakesRoomWhereThereIsNoDescriptor() async {
     await #expect(processExitsWith: .success) {
       try await Task { @Loop in
+        try useOwnDescriptors()
         let server = try TestServer(limits: .lenient(connections: 1000), handler: echo)
         let silent = try (0..<60).map { _ in try server.connect() }
         let client = try server.connect()
@@ -40,6 +41,7 @@ import Testing
   @Test func whoHasSpareDescriptorsIsAlwaysReachable() async {
     await #expect(processExitsWith: .success) {
       try await Task { @Loop in
+        try useOwnDescriptors()
         let server = try TestServer(spareDescriptors: 1, handler: echo)
         let clients = try (0..<3).map { _ in try server.connect() }
         try DescriptorTests.leave(0)
