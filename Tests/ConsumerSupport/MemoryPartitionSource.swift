@@ -17,6 +17,8 @@ package final class MemoryPartitionSource: PartitionSource {
   package var silence: KafkaError?
   /// What is said once in place of the next records.
   package var fault: KafkaError?
+  /// What is waited for before it is handed over what partitions held when that was asked.
+  package var delay: @Loop () async -> Void = {}
   /// What is waited for before records are handed over.
   package var gate: @Loop () async -> Void = {}
   /// How often the next records were asked for.
@@ -46,8 +48,9 @@ package final class MemoryPartitionSource: PartitionSource {
     of partitions: [TopicPartition: Set<Int64>], within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
     if let silence { throw silence }
-    return Dictionary(
-      uniqueKeysWithValues: partitions.map { ($0.key, cluster.extent(of: $0.key, newerThan: $0.value)) })
+    let extents = partitions.map { ($0.key, cluster.extent(of: $0.key, newerThan: $0.value)) }
+    await delay()
+    return Dictionary(uniqueKeysWithValues: extents)
   }
 
   package func assign(_ partitions: [PartitionStart]) throws(KafkaError) {

@@ -19,10 +19,12 @@ import Testing
     private(set) var sources: [MemoryPartitionSource] = []
     /// Why the cluster does not answer; nil where it does.
     var silence: KafkaError? { didSet { for source in sources { source.silence = silence } } }
+    /// What the sources that are made next wait for before they say what the topic held.
+    var delay: @Loop () async -> Void = {}
 
     func source() -> MemoryPartitionSource {
       let source = MemoryPartitionSource(cluster)
-      source.silence = silence
+      (source.silence, source.delay) = (silence, delay)
       sources.append(source)
       return source
     }
@@ -238,6 +240,30 @@ import Testing
       #expect(try await waiting.value == ["gap", "20"])
       topic.put(21..<22)
       #expect(try await stream.next(1) == ["21"])
+    }
+  }
+
+  /// What the follower is told lies behind what a stream has read since it asked.
+  @Test(arguments: [false, true])
+  func aTopicThatGrowsWhileItIsAskedForItsEndIsNoGap(_ isMadeAnew: Bool) async throws {
+    try await run { topic, feed in
+      topic.put(0..<3)
+      let answer = Signal()
+      topic.delay = { await answer.wait() }
+      let stream = try reader(feed, behind: "1.1")
+      try await until { topic.sources.count == 1 }
+      topic.delay = {}
+      #expect(try await stream.next(2) == ["1", "2"])
+      topic.put(3..<5)
+      #expect(try await stream.next(2) == ["3", "4"])
+      if isMadeAnew {
+        topic.cluster.loseRecords(of: .events(0), from: 0)
+        topic.put(20..<22)
+      }
+      answer.fire()
+      if isMadeAnew { #expect(try await stream.next(3) == ["gap", "20", "21"]) }
+      topic.put(5..<6)
+      #expect(try await stream.next(1) == ["5"])
     }
   }
 

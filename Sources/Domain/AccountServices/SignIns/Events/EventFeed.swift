@@ -177,6 +177,8 @@ final class EventFeed {
 
   /// Returns where the topic is to be asked anew where it ends: streams then read on from where they are.
   private func follow(_ reader: any PartitionSource) async throws(KafkaError) {
+    // An epoch of its own for what is read until the answer.
+    newest.forget()
     guard var next = newest.begin(holding: try await reader.extents().mapValues(\.held)) else { throw .noSuchPosition }
     try reader.assign(next.starts)
     failure = nil

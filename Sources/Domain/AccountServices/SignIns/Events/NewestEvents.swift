@@ -38,7 +38,7 @@ struct NewestEvents: Sendable {
   /// The number of the first record that is kept.
   private var first = 0
   private var start: EventPosition?
-  /// What the partitions held when it was begun anew.
+  /// What the partitions held when it was begun anew, as the cluster was asked in the epoch before.
   private var held: [Int32: Range<Int64>] = [:]
   /// Counts how often it was begun anew, and given up: the topic may have been another one until then.
   private(set) var epoch = 0
@@ -88,6 +88,8 @@ struct NewestEvents: Sendable {
       guard let start, let end else { return nil }
       if let known = cursor.epoch, known != epoch {
         guard let (position, isGap) = cursor.position.resumed(in: held) else { return nil }
+        // What it has read since the cluster was asked may lie behind what that has said.
+        if isGap, known == epoch - 1 { return nil }
         (cursor.position, cursor.epoch) = (position, epoch)
         if isGap { return EventPage(start: position, isGap: true) }
       }
