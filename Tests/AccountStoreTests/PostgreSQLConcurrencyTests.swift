@@ -155,6 +155,28 @@ import Testing
     await store.close()
   }
 
+  /// Who writes what Apple has said takes the lease first, and then the plan.
+  @Test func whoRemovesAPlanHoldsItNotWhileTheLeaseIsSomebodyElses() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try await rig.open()
+    try await store.begin(Transfer.sending, with: Transfer.sent(1...2))
+    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(60))
+    let holders = Holders(database)
+    var attempts = 0
+    let removal = try await database.write { connection in
+      attempts += 1
+      #expect(try await connection.execute("UPDATE siwa.lease SET until = 2") == 1)
+      let removal = Task { try await store.removePlan(Transfer.sending.name) }
+      try await until { try await holders.waiting() > 0 }
+      try await connection.execute("LOCK siwa.transfer_plan IN ROW SHARE MODE NOWAIT")
+      return removal
+    }
+    #expect(attempts == 1)
+    #expect(try await removal.value)
+    await database.close()
+    await store.close()
+  }
+
   @Test func whatDoesNotFitBesideOthersIsTriedAgain() async throws {
     let rig = try await PostgreSQLRig()
     let store = try await rig.open()

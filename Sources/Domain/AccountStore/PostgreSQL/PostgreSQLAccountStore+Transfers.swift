@@ -42,11 +42,12 @@ extension PostgreSQLAccountStore {
   /// Removes a plan, its data key and its users.
   ///
   /// Whoever erases somebody holds the rows of all plans together with others who do, and there may always be one: who wants
-  /// such a row alone never gets it. The table has a queue, in which nobody is overtaken; and who has it waits for no row.
+  /// such a row alone never gets it. The table has a queue, in which nobody is overtaken; and who has it waits for no row:
+  /// that of the lease comes first, as for whoever writes what Apple has said.
   func removePlan(_ name: String) async throws(AccountStoreError) -> Bool {
     let number = try await database.write { connection in
-      try await connection.execute(Self.lockOfPlans)
       try await connection.execute("DELETE FROM siwa.lease WHERE name = $1", TransferPlan.lease(of: name))
+      try await connection.execute(Self.lockOfPlans)
       return try await connection.first(
         "UPDATE siwa.transfer_plan SET data_key = '', master_key_id = '' WHERE name = $1 RETURNING number", name
       ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
