@@ -8,6 +8,7 @@ import Testing
 @Loop @Suite struct TransferMailTests {
   private let before = Sample.account(1)
   private let after = Transfer.account(1)
+  private let third = Account(team: Sample.valid(TeamID("T3T3T3T3T3")), subject: Sample.account(3).subject)
   private nonisolated static let other = Sample.valid(ClientID("com.example.other"))
 
   /// People of the team before, whose identifiers are known.
@@ -29,12 +30,36 @@ import Testing
     }
   }
 
+  /// The app goes on to a third team, and the person with it.
+  private func joinThird(_ store: any AccountStore, byBatch: Bool = false) async throws {
+    let on = Sample.valid(
+      TransferPlan(
+        "on", .sending, team: Transfer.otherTeam, otherTeam: third.team, client: Sample.client,
+        createdAt: Sample.time(101)))
+    try await store.begin(on, with: [NewTransferUser(key: "1", subject: after.subject)])
+    #expect(try await store.record([Transfer.identified(1, as: 7)], of: on) == [.done])
+    if byBatch {
+      let received = Sample.valid(
+        TransferPlan(
+          "received-on", .receiving, team: third.team, otherTeam: Transfer.otherTeam, client: Sample.client,
+          createdAt: Sample.time(101)))
+      try await store.begin(received, with: [NewTransferUser(key: "1", transferSubject: Transfer.identifier(7))])
+      let found = TransferResult(1, .account(third.subject, address: Sample.address(3), isPrivate: true))
+      let states = try await store.record([found], of: received, under: Transfer.lease(received), at: Sample.time(110))
+      #expect(states == [.done])
+    } else {
+      let claim = TransferClaim(Transfer.identifier(7), to: Sample.client, address: Sample.address(3), isPrivate: true)
+      _ = try await store.recordSignIn(third, at: Sample.time(110), tokens: [], of: nil, claiming: claim)
+    }
+  }
+
   /// What Apple says of mail to one of the two, as the relay settles it.
   private func said(
     _ status: RelayState.Status, of account: Account, at seconds: Int64, for client: ClientID = Sample.client,
     in store: any AccountStore
   ) -> Settlement {
-    let address = account == before ? Sample.address(1) : Transfer.address(1)
+    let address =
+      account == before ? Sample.address(1) : account == after ? Transfer.address(1) : Sample.address(3)
     let state = RelayState(status: status, address: address, isPrivate: true, since: Sample.time(seconds))
     let event = Sample.event(
       "\(status.rawValue)-\(account.team)-\(seconds)", of: account, hash: store.hash(of: account), at: seconds,
@@ -133,15 +158,8 @@ import Testing
     let store = try await prepared.open()
     try await prepare(store)
     try await join(store)
-    let last = Account(team: Sample.valid(TeamID("T3T3T3T3T3")), subject: Sample.account(3).subject)
-    let on = Sample.valid(
-      TransferPlan(
-        "on", .sending, team: Transfer.otherTeam, otherTeam: last.team, client: Sample.client,
-        createdAt: Sample.time(101)))
-    try await store.begin(on, with: [NewTransferUser(key: "1", subject: after.subject)])
-    #expect(try await store.record([Transfer.identified(1, as: 7)], of: on) == [.done])
-    let claim = TransferClaim(Transfer.identifier(7), to: Sample.client, address: Sample.address(3), isPrivate: true)
-    _ = try await store.recordSignIn(last, at: Sample.time(110), tokens: [], of: nil, claiming: claim)
+    try await joinThird(store)
+    let last = third
     #expect(
       try await store.relayStates(of: [before, after, last]) == [.unknown, .unknown, .known(Sample.enabled(2, 3))])
     _ = try await news(store)
@@ -268,6 +286,30 @@ import Testing
         let late = said(.disabled, of: before, at: seconds, in: store)
         #expect(try await store.settle([late], at: Sample.time(200)) == [.applied])
         #expect(try await mail(store) == state(.disabled, since: seconds))
+      }
+    }
+  }
+
+  /// Nor where the app has gone on since, whichever of the three accounts Apple says it of.
+  @Test(arguments: Implementation.all, [true, false])
+  func whatWasAssumedGivesWayAtTheEndOfTheWayOfTheApp(_ implementation: Implementation, byBatch: Bool) async throws {
+    for account in [before, after, third] {
+      try await PreparedStore.with(implementation) { store, administration throws in
+        try await prepare(store)
+        let forgotten = Sample.event("forgotten", of: before, at: 5).settled(.removeRelay)
+        #expect(try await store.settle([forgotten], at: Sample.time(6)) == [.applied])
+        try await join(store, byBatch: byBatch)
+        try await joinThird(store, byBatch: byBatch)
+        #expect(
+          try await store.relayStates(of: [before, after, third]) == [
+            .unknown, .unknown, .known(Sample.enabled(110, 3)),
+          ])
+        for seconds in (byBatch ? [7, 8] : [30, 40]) as [Int64] {
+          let late = said(.disabled, of: account, at: seconds, in: store)
+          #expect(try await store.settle([late], at: Sample.time(200)) == [.applied])
+          #expect(try await store.relayStates(of: [third]) == [.known(Sample.disabled(seconds, 3))])
+        }
+        #expect(try await administration.verify { _ in }.findings == [])
       }
     }
   }

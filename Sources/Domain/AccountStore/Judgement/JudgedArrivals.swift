@@ -34,6 +34,8 @@ struct ArrivalFacts {
   var sent: [[UInt8]: SentUser] = [:]
   /// How accounts came.
   var origins: [AccountID: AccountOrigin] = [:]
+  /// When accounts were joined with others of before.
+  var joinedAt: [AccountID: Timestamp] = [:]
   /// Which accounts others have become.
   var successors: [AccountID: AccountID] = [:]
   /// Accounts, and what is known of mail to them.
@@ -86,7 +88,7 @@ struct JudgedArrivals {
     try account.arrive(arrival.account, keys)
     if let sent, let former = sent.row.account {
       let formerHash = keys.hash(of: former)
-      switch try mail(of: arrival, hash, from: formerHash) {
+      switch try mail(of: arrival, hash, from: former) {
       case .said(let state): account.takeMail(state)
       case .assumed(let state): account.setMail(state)
       case nil: break
@@ -116,10 +118,11 @@ struct JudgedArrivals {
 
   /// The state of mail that comes with the person; nil where what is known stays.
   private func mail(
-    of arrival: Arrival, _ hash: AccountHash, from former: AccountHash
+    of arrival: Arrival, _ hash: AccountHash, from former: AccountID
   ) throws(AccountStoreError) -> ArrivingMail? {
-    let (known, before) = (try state(of: hash), try state(of: former))
-    if let before {
+    let (known, before) = (try state(of: hash), try state(of: keys.hash(of: former)))
+    // What was assumed when the person came there, Apple has not said.
+    if let before, before.status == .disabled || before.since != facts.joinedAt[former] {
       if let known, known.since > before.since { return nil }
       return .said(
         RelayState(

@@ -21,7 +21,10 @@ enum PostgreSQLArrivals {
         guard let account = AccountID(bytes: try row.value(0)) else { throw .unexpectedValue("an account") }
         let origin = try AccountOrigin(reading: row, from: 1)
         facts.origins[account] = origin
-        if let former = origin.former { facts.successors[former] = account }
+        if let former = origin.former {
+          facts.successors[former] = account
+          facts.joinedAt[account] = try row.time(4)
+        }
       case 3:
         facts.accounts[try row.hash(10)] = RelayFacts(
           relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4))
@@ -62,8 +65,8 @@ enum PostgreSQLArrivals {
     let hashes = PostgreSQLArray(accounts.map { keys.hash(of: $0).bytes })
     batch.append(
       """
-      SELECT account, from_team, former, client FROM siwa.transferred_account WHERE account = ANY ($1)
-      UNION SELECT account, from_team, former, client FROM siwa.transferred_account WHERE former = ANY ($1)
+      SELECT account, from_team, former, client, at FROM siwa.transferred_account WHERE account = ANY ($1)
+      UNION SELECT account, from_team, former, client, at FROM siwa.transferred_account WHERE former = ANY ($1)
       """, ids)
     batch.append(
       """

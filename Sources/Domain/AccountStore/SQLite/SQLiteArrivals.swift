@@ -68,6 +68,11 @@ final class SQLiteArrivals {
     try origin.first(account.bytes) { row throws(SQLiteError) in try AccountOrigin(reading: row, from: 0) } ?? nil
   }
 
+  /// When an account was joined with one of before.
+  func joinedAt(_ account: AccountID) throws(SQLiteError) -> Timestamp? {
+    try predecessorLink.first(account.bytes) { row throws(SQLiteError) in try row.time(3) }
+  }
+
   /// What an account has become.
   func successor(of account: AccountID) throws(SQLiteError) -> AccountID? {
     try successor.first(account.bytes) { row throws(SQLiteError) in
@@ -143,7 +148,10 @@ extension SQLiteStoreFile {
     if keys.state.isMoving { _ = try move(Set(all.map { keys.hashing.move(of: $0) })) }
     try AccountStoreError.translating { () throws(SQLiteError) in
       facts.origins[id] = try arrivals.origin(of: id)
-      if let former = sent?.row.account { facts.successors[former] = try arrivals.successor(of: former) }
+      if let former = sent?.row.account {
+        facts.successors[former] = try arrivals.successor(of: former)
+        facts.joinedAt[former] = try arrivals.joinedAt(former)
+      }
       for hash in all.map({ keys.hash(of: $0) }) {
         (facts.accounts[hash], facts.apps[hash]) = (try accounts.relayFacts(of: hash), try accounts.apps(of: hash))
       }
