@@ -137,7 +137,7 @@ import Testing
     let key = directory.write("key.pem", certificate.privateKeyPEM)
     let script = Repository.root + "/Tests/HTTPClientTests/Python/one-version.py"
     let error = try await RunningProgram.run(path: Python.interpreter, [script, anchors, key, version]) { server in
-      let port = try #require(UInt16(try await server.outputLine(with: "")))
+      let port = try #require(UInt16(try await server.outputLine()))
       return try await failure(asking: "https://127.0.0.1:\(port)", trusting: .systemAnd(file: anchors))
     }
     #expect(error?.code == (isRefused ? .tls : nil))

@@ -1,5 +1,4 @@
 public import EventLoop
-import Foundation
 public import Glibc
 
 /// A program that a test started: one of ours, or another that talks to ours. It never outlives the test, nor the
@@ -110,7 +109,8 @@ public final class RunningProgram {
     if end == nil { Task.detached { [identifier] in _ = await Self.status(of: identifier) } }
   }
 
-  /// Waits for a line on the standard error that holds all of `words`, and returns it without its newline.
+  /// Waits for a line on the standard error that holds all of `words`, any line where there are none, and returns it
+  /// without its newline.
   public func line(with words: String...) async throws -> String {
     try await line(of: errorPipe, words)
   }
@@ -118,14 +118,6 @@ public final class RunningProgram {
   /// The same on the standard output.
   public func outputLine(with words: String...) async throws -> String {
     try await line(of: outputPipe, words)
-  }
-
-  /// The names of its threads; those to which nobody gave one bear the program's.
-  public nonisolated func threadNames() throws -> [String] {
-    let threads = "/proc/\(identifier)/task"
-    return try FileManager.default.contentsOfDirectory(atPath: threads).map {
-      try String(contentsOfFile: "\(threads)/\($0)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
-    }
   }
 
   /// Sends a signal.
