@@ -59,6 +59,16 @@ import TransparencyLog
       return try await users.run(at: TransferFilesTests.time) { _, _ in }
     }
 
+    /// The same after an import that was killed when all had been added.
+    func importTwice() async throws -> TransferImport.Outcome {
+      received.before = { call throws(AccountStoreError) in
+        if call == "noteImport" { throw AccountStoreError(.unavailable, "killed") }
+      }
+      #expect(await refusal().contains("killed"))
+      received.before = { _ in }
+      return try await importAll()
+    }
+
     /// Why the import is refused.
     func refusal(
       into plan: TransferPlan? = nil, signedBy key: VerifierKey? = nil, identity: String? = nil
@@ -269,29 +279,50 @@ import TransparencyLog
     }
   }
 
+  private func line(_ key: String, _ number: Int) -> String {
+    "{\"key\":\"\(key)\",\"transfer_sub\":\"001876.r\(number)\"}\n"
+  }
+
   /// The first key stays, and whoever has another one is told of, as often as the import is begun anew.
   @Test func aSecondKeyOfSomebodyIsToldByItsLine() async throws {
-    func line(_ key: String, _ number: Int) -> String {
-      "{\"key\":\"\(key)\",\"transfer_sub\":\"001876.r\(number)\"}\n"
-    }
     let handover = try await Handover(1)
     _ = try await handover.export()
     let lines = [line("a", 1), line("b", 2), line("a", 1), line("c", 1)] + (1...600).map { line("d\($0)", 2) }
     try await handover.sign(lines.joined(), done: 604)
-    handover.received.before = { call throws(AccountStoreError) in
-      if call == "noteImport" { throw AccountStoreError(.unavailable, "killed") }
-    }
-    #expect(await handover.refusal().contains("killed"))
-    handover.received.before = { _ in }
-    let second = try await handover.importAll().secondKeys
-    #expect(second.count == 601 && second.first.count == SecondKeys.most)
+    let second = try await handover.importTwice().faults
+    #expect(second.second == 601 && second.shared == 0 && second.first.count == KeyFaults.most)
     #expect(second.first.prefix(2).map(\.number) == [4, 5] && second.first[0].known == "a")
     #expect(second.first[0].description == "line 4: key c: the plan has the same person under the key a")
     #expect(Set(handover.received.users.values.map(\.key)) == ["a", "b"])
     // In a file that comes later, too.
     try await handover.sign(line("b", 2) + line("e", 1), done: 2)
     let later = try await handover.importAll()
-    #expect(later.new == 0 && later.secondKeys.count == 1 && later.secondKeys.first.first?.number == 2)
+    #expect(later.new == 0 && later.faults.second == 1 && later.faults.first.first?.number == 2)
+  }
+
+  /// The first one stays. Who comes under their key is not taken, and is told of by the line; the next file brings them.
+  @Test func aKeyOfTwoPeopleIsToldByItsLine() async throws {
+    let handover = try await Handover(1)
+    _ = try await handover.export()
+    let lines =
+      [line("a", 1), line("a", 2), line("b", 1), line("a", 1)] + (3...602).map { line("c\($0)", $0) } + [
+        line("c3", 603)
+      ]
+    try await handover.sign(lines.joined(), done: 605)
+    let faults = try await handover.importTwice().faults
+    #expect(faults.shared == 2 && faults.second == 1, "\(faults)")
+    #expect(
+      faults.first.map(\.description) == [
+        "line 2: key a: the plan has another person under this key",
+        "line 3: key b: the plan has the same person under the key a",
+        "line 605: key c3: the plan has another person under this key",
+      ])
+    #expect(handover.received.users.count == 601)
+    try await handover.sign(line("c3", 604) + line("d", 603) + line("e", 2), done: 3)
+    let later = try await handover.importAll()
+    #expect(later.new == 2 && later.faults.shared == 1 && later.faults.first.first?.number == 1)
+    let keys = handover.received.users.values.map(\.key)
+    #expect(keys.count == 603 && Set(keys).count == 603)
   }
 
   @Test func ofTwoPlansOfOneTransferTheFirstTakesTheUsers() async throws {

@@ -3,7 +3,6 @@ import AccountStore
 import AppleSimulator
 import EventLoop
 import Foundation
-import Glibc
 import SQLite
 import TestSupport
 import Testing
@@ -145,21 +144,6 @@ import Testing
     }
   }
 
-  @Test func theHourOfTheTokenEndsInTheMiddleAndNobodyIsLost() async throws {
-    try await MigrationStage.run { stage in
-      #expect(try await stage.prepare(.sending).end == .exit(0))
-      _ = try await stage.siwa(
-        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...300))
-      let end = try await stage.run(.sending, ["migrate", "generate", "summer"] + Self.fast) { program in
-        for limit in [50, 150, 250] {
-          try await until { stage.apple.migrationsAsked >= limit || program.hasEnded }
-          stage.apple.endTeamTokens()
-        }
-      }
-      #expect(end.end == .exit(0) && end.output.contains("Done       300\n"), "\(end)")
-    }
-  }
-
   /// The last one of the plan was refused: it is written down as Apple says something of the first one still.
   @Test func whoWasRefusedIsAskedAboutAgainWhereThatIsSaid() async throws {
     try await MigrationStage.run { stage in
@@ -216,13 +200,39 @@ import Testing
       let input =
         MigrationStage.lines(1...2) + "{\"key\":\"4711\",\"sub\":\"\(secrets[1])\"}\n" + MigrationStage.lines(1...3)
       let end = try await stage.siwa(.sending, "migrate", "users", "summer", "--from-input", input: input)
-      #expect(end.end == .exit(1) && end.output.hasPrefix("New        3\nNo users   0\nTwo keys   1\n"), "\(end)")
+      #expect(
+        end.end == .exit(1) && end.output.hasPrefix("New        3\nNo users   0\nTwo keys   1\nTwo people 0\n"),
+        "\(end)")
       #expect(end.errors.contains("line 3: key 4711: the plan has the same person under the key customer-2"), "\(end)")
       let again = try await stage.siwa(
         .sending, "migrate", "users", "summer", "--from-input",
         input: "{\"key\":\"4712\",\"sub\":\"\(secrets[0])\"}\n")
       #expect(again.end == .exit(1) && again.errors.contains("line 1: key 4712:"), "\(again)")
       for secret in secrets { #expect(!(end.errors + again.errors).contains(secret)) }
+    }
+  }
+
+  @Test func oneKeyForTwoPeopleIsNamedByTheLine() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      func line(_ key: String, _ number: Int) -> String {
+        "{\"key\":\"\(key)\",\"sub\":\"\(MigrationStage.person(number).subject)\"}\n"
+      }
+      let end = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input",
+        input: MigrationStage.lines(1...2) + line("customer-1", 3))
+      #expect(end.end == .exit(1), "\(end)")
+      #expect(end.output.hasPrefix("New        2\nNo users   0\nTwo keys   0\nTwo people 1\n"), "\(end)")
+      #expect(end.errors == "siwa: line 3: key customer-1: the plan has another person under this key\n", "\(end)")
+      // The same of a plan that has the first of both already; and under a key of their own they are added.
+      let again = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: line("customer-2", 4) + line("customer-3", 3))
+      #expect(
+        again.end == .exit(1) && again.errors.contains("line 1: key customer-2: the plan has another"), "\(again)")
+      #expect(again.output.hasPrefix("New        1\n"), "\(again)")
+      let right = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...4))
+      #expect(right.end == .exit(0) && right.output.hasPrefix("New        1\n"), "\(right)")
     }
   }
 
@@ -324,65 +334,6 @@ import Testing
     }
   }
 
-  // MARK: Killed
-
-  @Test(arguments: [false, true])
-  func killedBetweenApplesAnswerAndTheStoreNobodyIsLost(isPostgreSQL: Bool) async throws {
-    guard !isPostgreSQL || PostgreSQLServer.programs != nil else { return }
-    try await MigrationStage.run(isPostgreSQL: isPostgreSQL) { stage in
-      stage.apple.migrationDelay = .milliseconds(20)
-      stage.apple.withdrawConsent(of: MigrationStage.person(7), to: MigrationStage.app)
-      stage.accept()
-      let accepted = ["--accepted", Timestamp.now.description]
-      #expect(try await stage.prepare(.sending, accepted[0], accepted[1]).end == .exit(0))
-      #expect(try await stage.prepare(.receiving, accepted[0], accepted[1]).end == .exit(0))
-      _ = try await stage.siwa(
-        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...600))
-      let (kills, end) = try await stage.run(
-        .sending, ["migrate", "generate", "summer"] + Self.fast, killedAfter: [1, 60, 150, 90])
-      #expect(kills == 4 && end.output.contains("Done       599\nRefused    1\n"), "\(end)")
-      #expect(stage.apple.migrationsAsked <= 732, "\(stage.apple.migrationsAsked)")
-
-      let vkey = try await stage.createKey()
-      let directory = stage.files.path + "/handover"
-      let export = ["migrate", "export", "summer", directory, "--key", stage.files.path + "/migrate-key"]
-      for name in ["users.jsonl.new", "users.csv.new"] {
-        _ = try await stage.run(.sending, export) { program in
-          try await until { unsafe access("\(directory)/\(name)", F_OK) == 0 || program.hasEnded }
-          program.signal(SIGKILL)
-        }
-      }
-      #expect(try await stage.run(.sending, export) { _ in }.output.hasPrefix("Exported   599\n"))
-      let words = ["migrate", "import", "spring", directory, "--signer", vkey]
-      _ = try await stage.run(.receiving, words) { program in
-        try await until { program.hasEnded || self.hasOpened("\(directory)/users.jsonl", program) }
-        program.signal(SIGKILL)
-      }
-      _ = try await stage.run(.receiving, words) { _ in }
-      let before = stage.apple.migrationsAsked
-      let (more, exchanged) = try await stage.run(
-        .receiving, ["migrate", "exchange", "spring"] + Self.fast, killedAfter: [1, 60, 150, 90])
-      #expect(more == 4 && exchanged.end == .exit(0) && exchanged.output.contains("Done       599\n"), "\(exchanged)")
-      #expect(stage.apple.migrationsAsked - before <= 731)
-      let results = stage.files.path + "/results.jsonl"
-      #expect(try await stage.siwa(.receiving, "migrate", "results", "spring", results).end == .exit(0))
-      try stage.expectResults("results.jsonl", of: (1...600).filter { $0 != 7 })
-      try stage.expectNothingPersonal(
-        1...600, in: ["manifest.txt", "users.jsonl", "users.csv"].map { "handover/\($0)" })
-    }
-  }
-
-  /// Whether the program has the file open now.
-  private func hasOpened(_ path: String, _ program: RunningProgram) -> Bool {
-    let folder = "/proc/\(program.identifier)/fd"
-    guard let names = FileManager.default.subpaths(atPath: folder) else { return false }
-    return names.contains { name in
-      var target = [CChar](repeating: 0, count: 4096)
-      let count = unsafe readlink("\(folder)/\(name)", &target, target.count)
-      return count > 0 && String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) == path
-    }
-  }
-
   // MARK: The rehearsal
 
   @Test(arguments: [[], ["--faults"]])
@@ -399,7 +350,7 @@ import Testing
 
 extension MigrationStage {
   /// Has so many users of the receiving plan come to one account, whose subject is returned.
-  fileprivate func comeToOneAccount(_ count: Int) async throws -> String {
+  func comeToOneAccount(_ count: Int) async throws -> String {
     let subject = try #require(AppleSubject("000002.one.0002"))
     try await store(.receiving) { store, plan in
       let users = try (1...count).map { number in

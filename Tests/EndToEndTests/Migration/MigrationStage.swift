@@ -8,8 +8,16 @@ import EventLoop
 import Foundation
 import Glibc
 import HTTPClient
+import Synchronization
 import TestSupport
 import Testing
+
+/// A clock that is as far ahead of the machine's as it was turned.
+private final class TurnedClock: Sendable {
+  private let ahead = Mutex(Duration.zero)
+  var now: Timestamp { Timestamp.now + ahead.withLock { $0 } }
+  func turn(by duration: Duration) { ahead.withLock { $0 += duration } }
+}
 
 /// Two teams with a configuration and a store each, and a simulated Apple between whom an app is transferred.
 @Loop
@@ -20,6 +28,10 @@ final class MigrationStage {
 
   let apple: SimulatedApple
   let files = TemporaryDirectory()
+  /// What time it is for Apple.
+  private let clock: TurnedClock
+  /// Has the programs believe that it is as late; nil where nobody turns a clock.
+  private var faults: PreloadedFaults?
   /// All that the programs have said so far.
   private(set) var said = ""
   private let server: SimulatedAppleServer
@@ -38,8 +50,10 @@ final class MigrationStage {
   }
 
   private init() throws {
+    let clock = TurnedClock()
+    self.clock = clock
     apple = SimulatedApple(
-      ring: Stage.ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { .now })
+      ring: Stage.ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { clock.now })
     server = try SimulatedAppleServer(apple, port: 0, tls: nil)
     keys[Self.sender] = try apple.enroll(team: Self.sender, clients: [Self.app])
     keys[Self.recipient] = try apple.enroll(team: Self.recipient, clients: [])
@@ -74,6 +88,15 @@ final class MigrationStage {
       Self.app, from: Self.sender, to: Self.recipient, acceptedAt: .now - .seconds(days * 86_400 + 60))
   }
 
+  /// Has programs that are started from now on believe the time that `turn` makes.
+  func makeClocksTurnable() async throws { faults = try await PreloadedFaults(files: files, folder: files.path) }
+
+  /// So much time passes at once, for Apple and then for the programs.
+  func turn(by duration: Duration) {
+    clock.turn(by: duration)
+    faults?.clockOffset += duration
+  }
+
   /// Somebody who uses the app.
   nonisolated static func person(_ number: Int) -> Person { Person(named: "person \(number)") }
 
@@ -97,7 +120,8 @@ final class MigrationStage {
   func run(
     _ side: TransferPlan.Side, _ words: [String], _ body: @Loop (RunningProgram) async throws -> Void
   ) async throws -> End {
-    let environment = ["SIWA_CONFIG": paths[side] ?? ""]
+    var environment = faults?.environment ?? [:]
+    environment["SIWA_CONFIG"] = paths[side] ?? ""
     return try await RunningProgram.run("siwa", words, environment) { program in
       try await body(program)
       let end = try await program.untilEnd()
@@ -105,6 +129,21 @@ final class MigrationStage {
       return (end, program.output, program.errors)
     }
   }
+
+  /// Runs a line of a shell in a side's folder, with our programs on its path, and returns how it has ended.
+  func sh(_ line: String, _ side: TransferPlan.Side) async throws -> End {
+    let programs = RunningProgram.path(of: "siwa").dropLast("/siwa".count)
+    let environment = ["SIWA_CONFIG": paths[side] ?? "", "PATH": "\(programs):/usr/bin:/bin"]
+    let script = "mkdir -p '\(folder(of: side))' && cd '\(folder(of: side))'\n\(line)"
+    return try await RunningProgram.run(path: "/bin/sh", ["-eu", "-c", script], environment) { program in
+      let end = try await program.untilEnd()
+      said += program.output + program.errors
+      return (end, program.output, program.errors)
+    }
+  }
+
+  /// Where a side's operator works.
+  func folder(of side: TransferPlan.Side) -> String { "\(files.path)/\(side.rawValue)" }
 
   /// Has it done, and killed as soon as Apple was asked so many times more; again until it has ended by itself. Returns
   /// how often it was killed.
@@ -133,6 +172,15 @@ final class MigrationStage {
     ) { program in _ = try await program.untilEnd() }
   }
 
+  /// The plans of both sides, of a transfer that was accepted just now.
+  func prepareBoth() async throws {
+    accept()
+    let accepted = Timestamp.now.description
+    for side in TransferPlan.Side.allCases {
+      #expect(try await prepare(side, "--accepted", accepted).end == .exit(0))
+    }
+  }
+
   nonisolated static func plan(_ side: TransferPlan.Side) -> String { side == .sending ? "summer" : "spring" }
 
   /// Makes the key that signs, and returns its public key.
@@ -146,9 +194,14 @@ final class MigrationStage {
   func store<Value>(
     _ side: TransferPlan.Side, _ body: @Loop (any AccountStore, TransferPlan) async throws -> Value
   ) async throws -> Value {
-    try await #require(settings[side]).use { store in
-      try await body(store, try #require(try await store.transferPlans().first))
-    }
+    try await openStore(side) { store in try await body(store, try #require(try await store.transferPlans().first)) }
+  }
+
+  /// The same where there is no plan.
+  func openStore<Value>(
+    _ side: TransferPlan.Side, _ body: @Loop (any AccountStore) async throws -> Value
+  ) async throws -> Value {
+    try await #require(settings[side]).use(body)
   }
 
   // MARK: What came of it
@@ -175,11 +228,11 @@ final class MigrationStage {
   }
 
   /// Who came to which account, by the file of results: each to their own, and once.
-  func expectResults(_ name: String, of numbers: some Sequence<Int>) throws {
+  func expectResults(
+    _ name: String, of numbers: some Sequence<Int>, by key: (Int) -> String = { "customer-\($0)" }
+  ) throws {
     let expected = Dictionary(
-      uniqueKeysWithValues: numbers.map { number in
-        ("customer-\(number)", apple.known(Self.person(number), to: Self.app))
-      })
+      uniqueKeysWithValues: numbers.map { number in (key(number), apple.known(Self.person(number), to: Self.app)) })
     var found: Set<String> = []
     for line in try file(name).split(separator: "\n") {
       let object = try String(line).object

@@ -29,10 +29,7 @@ struct MigrationTrial {
       var random = random
       stage.apple.migrationDelay = .milliseconds(5)
       (stage.apple.migrationThrottle, stage.apple.retryAfter) = (100, retryAfter)
-      stage.accept()
-      let accepted = Timestamp.now.description
-      #expect(try await stage.prepare(.sending, "--accepted", accepted).end == .exit(0))
-      #expect(try await stage.prepare(.receiving, "--accepted", accepted).end == .exit(0))
+      try await stage.prepareBoth()
       try await fill(stage)
       let (early, late) = (stride(from: 7, through: users, by: 200), stride(from: 107, through: users, by: 200))
 

@@ -42,25 +42,33 @@ enum MigrateAccess {
     await open(options) { store in try await body(store, try await plan(name, side, in: store)) }
   }
 
-  /// The plan of that name.
+  /// The plan of that name, also where it is being removed.
+  @Loop
+  static func anyPlan(_ name: String, in store: any TransferStore) async throws -> TransferPlan {
+    guard let plan = try await store.transferPlans().first(where: { $0.name == name }) else {
+      throw Refusal("there is no plan \(name): siwa migrate prepare makes one, siwa migrate status lists them")
+    }
+    return plan
+  }
+
+  /// The plan of that name, with which one can go on.
   @Loop
   static func plan(
     _ name: String, _ side: TransferPlan.Side?, in store: any TransferStore
   ) async throws -> TransferPlan {
-    guard let plan = try await store.transferPlans().first(where: { $0.name == name }) else {
-      throw Refusal("there is no plan \(name): siwa migrate prepare makes one, siwa migrate status lists them")
-    }
+    let plan = try await anyPlan(name, in: store)
+    if plan.isBeingRemoved { throw Refusal("the plan \(name) is \(plan.removal)") }
     if let side, plan.side != side {
       throw Refusal("the plan \(name) is one of the \(plan.side.rawValue) team: see siwa migrate --help")
     }
     return plan
   }
 
-  /// Names the first lines whose key is the second one of somebody.
-  static func complain(of second: SecondKeys) {
-    for line in second.first { Terminal.complain("siwa: \(line)") }
-    let more = second.count - Int64(second.first.count)
-    if more > 0 { Terminal.complain("siwa: and \(more) more lines whose key is a second one") }
+  /// Names the first lines whose key leaves open whom it names.
+  static func complain(of faults: KeyFaults) {
+    for line in faults.first { Terminal.complain("siwa: \(line)") }
+    let more = faults.count - Int64(faults.first.count)
+    if more > 0 { Terminal.complain("siwa: and \(more) more such lines") }
   }
 
   /// Says what a run that was broken off had left.
@@ -100,6 +108,11 @@ extension TransferPlan {
     side == .sending
       ? "\(name): \(client) goes from our team \(team) to \(otherTeam)"
       : "\(name): \(client) comes from \(otherTeam) to our team \(team)"
+  }
+
+  /// What is to be done about a removal that was broken off.
+  var removal: String {
+    "being removed, and nothing of its users can be read: siwa migrate remove \(name) --yes ends it"
   }
 }
 

@@ -13,14 +13,15 @@ struct MigrateImport: Command {
     DIRECTORY has what siwa migrate export wrote: manifest.txt beside users.jsonl, or users.jsonl.age. Checked are the
     signature, that both teams and the app are the plan's, size and SHA-256 of the file, every line, and how many there are;
     nothing is added before all of it was. A file is imported once: the same again is refused. Who is there already, from
-    another file, stays as they are. A line that names somebody by another key than the plan has is counted, and the first 20
-    are named: have the sending team say which key is right. Of two plans of one transfer only the first takes users.
+    another file, stays as they are. A line that names somebody by another key than the plan has, or by a key under which it
+    has somebody else, is not taken: such lines are counted, and the first 20 named. Have the sending team say which is right,
+    and hand the others over once more, under their own keys. Of two plans of one transfer only the first takes users.
 
     Broken off, the same command completes it. It works before the transfer is accepted, too.
 
-    Exit codes: 0 all users are there; 1 the files are not what they have to be, or name somebody by two keys, which is
-    said; 2 the command line, the configuration or the store has to change first; 3 the store cannot be reached at the
-    moment.
+    Exit codes: 0 all users are there; 1 the files are not what they have to be, or name somebody by two keys, or two
+    people by one, which is said; 2 the command line, the configuration or the store has to change first; 3 the store
+    cannot be reached at the moment.
 
     """
   static let examples = [
@@ -60,19 +61,19 @@ struct MigrateImport: Command {
         by: Age(ConfigurationSources.processEnvironment))
       let outcome = try await users.run(at: .now) { bar.note(done: $0, of: $1) }
       bar.clear()
-      MigrateAccess.complain(of: outcome.secondKeys)
+      MigrateAccess.complain(of: outcome.faults)
       let manifest = outcome.manifest
       Terminal.say("Exported   \(manifest.exportedAt) by \(manifest.sender), plan \(manifest.plan)")
       Terminal.say("In it      \(manifest.done)")
       Terminal.say("New        \(outcome.new)")
-      Terminal.say("Two keys   \(outcome.secondKeys.count)")
+      Terminal.say("Two keys   \(outcome.faults.second)\nTwo people \(outcome.faults.shared)")
       Terminal.say("To come    \(manifest.waiting) had no identifier yet")
       for (reason, count) in manifest.refused.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
         Terminal.say("Refused    \(count) at the sending team: \(reason.rawValue)")
       }
       Terminal.say(try await store.census(of: plan).lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
-      return outcome.secondKeys.count == 0 ? .success : .failure
+      return outcome.faults.count == 0 ? .success : .failure
     }
   }
 }

@@ -93,6 +93,7 @@ struct MigratePrepare: Command {
           + "\(rival.name), or remove it first")
     }
     guard var known = try await store.add(new) else { return new }
+    if known.isBeingRemoved { throw MigrateAccess.Refusal("there is a plan of that name, \(known.removal)") }
     guard known.side == side, known.team == team, known.otherTeam == otherTeam, known.client == client else {
       throw MigrateAccess.Refusal("there is another plan of that name: \(known.words)")
     }

@@ -14,8 +14,12 @@ struct MigrateStatus: Command {
     of each whose account a person has to look at: same-account (another user came to the same account), other-account (the
     account had come as somebody else), and what siwa migrate decide has noted. Write to them, or let them sign in anew.
 
-    Exit codes: 0 every user has a result; 1 some wait, were refused or are in a conflict that nobody has decided; 2 the
-    command line, the configuration or the store has to change first; 3 the store cannot be reached at the moment.
+    Of a plan whose removal was broken off, it says how many of its users are left to remove, and who ends it: siwa migrate
+    remove. Nothing else is known of it.
+
+    Exit codes: 0 every user has a result; 1 some wait, were refused or are in a conflict that nobody has decided, or a plan
+    is being removed; 2 the command line, the configuration or the store has to change first; 3 the store cannot be reached
+    at the moment.
 
     """
   static let examples = [
@@ -42,7 +46,7 @@ struct MigrateStatus: Command {
     await MigrateAccess.open(options) { store in
       let plans: [TransferPlan]
       if let plan {
-        plans = [try await MigrateAccess.plan(plan, nil, in: store)]
+        plans = [try await MigrateAccess.anyPlan(plan, in: store)]
       } else {
         plans = try await store.transferPlans()
       }
@@ -50,6 +54,11 @@ struct MigrateStatus: Command {
       var exit = ExitCode.success
       for plan in plans {
         let census = try await store.census(of: plan)
+        if plan.isBeingRemoved {
+          exit = .failure
+          Terminal.say(isJSON ? Self.json(plan, census, 0) : Self.removal(of: plan, census))
+          continue
+        }
         var decided = 0
         if census.allConflicts > 0 {
           decided = try await MigrateConflicts.all(of: plan, store).count(where: { $0.decision != nil })
@@ -70,6 +79,10 @@ struct MigrateStatus: Command {
       ] + census.lines(of: plan) + (census.allConflicts > 0 ? ["Decided    \(decided)"] : [])).joined(separator: "\n")
   }
 
+  private static func removal(of plan: TransferPlan, _ census: TransferCensus) -> String {
+    "Plan       \(plan.words)\nRemoval    \(plan.removal)\nLeft       \(census.users)"
+  }
+
   private static func json(_ plan: TransferPlan, _ census: TransferCensus, _ decided: Int) -> String {
     func counts(_ counts: [TransferRefusal: Int64]) -> JSONValue {
       .object(
@@ -86,7 +99,7 @@ struct MigrateStatus: Command {
       "tried": plan.triedAt.map { .string($0.description) } ?? .null, "users": .integer(census.users),
       "waiting": .integer(census.waiting), "done": .integer(census.done), "refused": counts(census.refused),
       "conflicts": counts(census.conflicts), "decided": .integer(Int64(decided)),
-      "signed_in": .integer(census.signedIn),
+      "signed_in": .integer(census.signedIn), "being_removed": .boolean(plan.isBeingRemoved),
     ]
     return String(decoding: value.bytes, as: UTF8.self)
   }
@@ -119,7 +132,8 @@ struct MigrateRemove: Command {
   static let summary = "Removes a plan with all that is kept of its users; their accounts stay as they are."
   static let details = """
     What identifies people in a plan is needed no longer than for the transfer: remove it when the 60 days are over, or all
-    of it is in your database. Its key is shredded with it, so that nothing of it can be read in the store any more.
+    of it is in your database. Its key is shredded first, so that nothing of it can be read in the store any more; then its
+    users go, some thousand at a time. Broken off, the same command ends it.
 
     Exit codes: 0 removed; 2 the command line, the configuration or the store has to change first; 3 the store cannot be
     reached at the moment.
@@ -138,9 +152,12 @@ struct MigrateRemove: Command {
   }
 
   func run() async -> ExitCode {
-    await MigrateAccess.open(options, plan) { store, plan in
+    await MigrateAccess.open(options) { store in
+      let plan = try await MigrateAccess.anyPlan(plan, in: store)
       Terminal.say("Plan       \(plan.words)")
-      Terminal.say(try await store.census(of: plan).lines(of: plan).joined(separator: "\n"))
+      let census = try await store.census(of: plan)
+      Terminal.say(
+        plan.isBeingRemoved ? "Left       \(census.users)" : census.lines(of: plan).joined(separator: "\n"))
       guard isMeant else {
         Terminal.say("Nothing was removed: say --yes")
         return .misuse

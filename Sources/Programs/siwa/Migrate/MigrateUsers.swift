@@ -20,10 +20,11 @@ struct MigrateUsers: Command {
       sub  the person, as Apple names them to our team
     Who is there already stays as they are; so whoever signs up later is added by the same command again. A line that is no
     user is named with the reason, and nothing of the lines is repeated; those before and behind it are added. A line that
-    names somebody by another key than the plan has changes nothing: such lines are counted, and the first 20 named.
+    names somebody by another key than the plan has, or by a key under which it has somebody else, is not added: such lines
+    are counted, and the first 20 named. Bring those of the second kind again, under their own keys.
 
-    Exit codes: 0 all are there; 1 some lines are no users, or name somebody by a second key; 2 the command line, the
-    configuration or the store has to change first; 3 the store cannot be reached at the moment.
+    Exit codes: 0 all are there; 1 some lines are no users, name somebody by a second key, or two people by one; 2 the
+    command line, the configuration or the store has to change first; 3 the store cannot be reached at the moment.
 
     """
   static let examples = [
@@ -41,7 +42,7 @@ struct MigrateUsers: Command {
     var new: Int64 = 0
     /// Lines that are no users.
     var refused: Int64 = 0
-    var secondKeys = SecondKeys()
+    var faults = KeyFaults()
   }
 
   private let plan: String
@@ -65,17 +66,18 @@ struct MigrateUsers: Command {
         added.new = try await addAccounts(to: plan, store, bar)
       }
       bar.clear()
-      MigrateAccess.complain(of: added.secondKeys)
+      MigrateAccess.complain(of: added.faults)
       let census = try await store.census(of: plan)
       Terminal.say("New        \(added.new)")
       if isFromInput {
-        Terminal.say("No users   \(added.refused)\nTwo keys   \(added.secondKeys.count)")
+        let faults = added.faults
+        Terminal.say("No users   \(added.refused)\nTwo keys   \(faults.second)\nTwo people \(faults.shared)")
       } else {
         Self.tellOfOtherApps(than: plan, teams)
       }
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
-      return added.refused == 0 && added.secondKeys.count == 0 ? .success : .failure
+      return added.refused == 0 && added.faults.count == 0 ? .success : .failure
     }
   }
 
@@ -109,26 +111,26 @@ struct MigrateUsers: Command {
   ) async throws -> Added {
     if isatty(STDIN_FILENO) == 1 { Terminal.complain("siwa: reads users from the standard input; see --help") }
     let input = StandardInput(longestLine: TransferLine.longest)
-    var (added, number) = (Added(), Int64(0))
+    var (refused, number) = (Int64(0), Int64(0))
+    var intake = TransferIntake(into: plan, in: store)
     do {
       while let lines = try await input.next(Self.page) {
         var users: [(line: Int64, user: NewTransferUser)] = []
         for line in lines {
           number += 1
           do throws(TransferLine.Fault) { users.append((number, try TransferLine.brought(line))) } catch {
-            added.refused += 1
+            refused += 1
             bar.clear()
             Terminal.complain("siwa: line \(number): \(error)")
           }
         }
-        let new = try await store.add(users, to: plan, noting: &added.secondKeys)
-        added.new += Int64(new)
+        try await intake.add(users)
         bar.note(done: number, of: nil)
       }
     } catch let fault as LineReader.Fault {
       bar.clear()
       throw MigrateAccess.Refusal("line \(input.count + 1): \(fault.words(limit: TransferLine.longest))")
     }
-    return added
+    return Added(new: intake.new, refused: refused, faults: intake.faults)
   }
 }

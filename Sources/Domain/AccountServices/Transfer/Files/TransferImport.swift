@@ -15,8 +15,8 @@ package struct TransferImport {
     package let manifest: TransferManifest
     /// How many of the users are new.
     package let new: Int64
-    /// The lines that name somebody whom the plan has under another key.
-    package let secondKeys: SecondKeys
+    /// The lines whose key leaves open whom it names, and which were not taken.
+    package let faults: KeyFaults
   }
 
   private static let page = 512
@@ -52,16 +52,15 @@ package struct TransferImport {
     guard count == manifest.done else {
       throw TransferFileFault(source.path, "it holds \(count) users, and \(manifest.done) by its manifest")
     }
-    var (taken, new): (Int64, Int64) = (0, 0)
-    var secondKeys = SecondKeys()
+    var taken: Int64 = 0
+    var intake = TransferIntake(into: plan, in: store)
     try await source.readLines(decryptedWith: identity, by: age, page: Self.page) { first, lines in
-      let added = try await store.add(try users(lines, first, source.path), to: plan, noting: &secondKeys)
-      new += Int64(added)
+      try await intake.add(try users(lines, first, source.path))
       taken += Int64(lines.count)
       tell(taken, count)
     }
     guard try await store.noteImport(file.digest, into: plan, at: time) else { throw wasImported(file) }
-    return Outcome(manifest: manifest, new: new, secondKeys: secondKeys)
+    return Outcome(manifest: manifest, new: intake.new, faults: intake.faults)
   }
 
   /// Of two plans of one transfer only the one that was made first takes users.
