@@ -1,6 +1,6 @@
 # What there is to do here; `make` alone says it. What Debian has to have installed for it is listed in .ci/packages.
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long reliability fuzz bench consumption release format lint
+.PHONY: help run build test test-long reliability fuzz bench consumption transfers release format lint
 
 # Every target declares what it imports.
 swift_options := --explicit-target-dependency-import-check error
@@ -59,6 +59,11 @@ consumption: ## measure the consumers on a broker, on SQLite and PostgreSQL; ARG
 	for program in siwa siwa-email-relay siwa-token-revoker siwa-data-eraser siwa-audit-log fill slow-apple account-store; do \
 	  SIWA_BENCHMARKS=1 $(release) --scratch-path .build/benchmarks --product $$program || exit; done
 	@Tests/Benchmarks/consumers $(ARGS)
+
+transfers: ## measure siwa migrate, on SQLite and PostgreSQL; ARGS=--help says what can be chosen
+	@.ci/packages build bench
+	for program in siwa slow-apple; do SIWA_BENCHMARKS=1 $(release) --scratch-path .build/benchmarks --product $$program || exit; done
+	@Tests/Benchmarks/transfers $(ARGS)
 
 release: ## build the programs as they are deployed, into build/: Swift's library linked in, symbols stripped
 	@.ci/packages build
