@@ -270,17 +270,19 @@ private struct OpenFile: Equatable {
 private func pipePair() throws -> (ours: CInt, theirs: CInt) {
   var pair: [CInt] = [0, 0]
   try #require(unsafe pipe(&pair) == 0)
+  for number in pair { #expect(fcntl(number, F_SETFD, FD_CLOEXEC) == 0) }
   #expect(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0)
   return (pair[0], pair[1])
 }
 
 @Loop
 private func tcpPair() throws -> (ours: CInt, theirs: CInt) {
-  let listening = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+  let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+  let listening = socket(AF_INET, kind, 0)
   defer { close(listening) }
   var address = sockaddr_storage()
   var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-  let theirs = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+  let theirs = socket(AF_INET, kind, 0)
   unsafe SocketAddress.loopback(port: 0).withSystemAddress { unsafe _ = bind(listening, $0, $1) }
   #expect(listen(listening, 1) == 0)
   unsafe withUnsafeMutableBytes(of: &address) { raw in
@@ -291,6 +293,7 @@ private func tcpPair() throws -> (ours: CInt, theirs: CInt) {
   let connected = unsafe bound.withSystemAddress { unsafe connect(theirs, $0, $1) }
   #expect(connected == 0)
   let ours = accept(listening, nil, nil)
+  #expect(fcntl(ours, F_SETFD, FD_CLOEXEC) == 0)
   #expect(fcntl(ours, F_SETFL, O_NONBLOCK) == 0)
   return (ours, theirs)
 }

@@ -69,6 +69,12 @@ public final class RawClient: ClientStream {
 
   private let noSignal = CInt(MSG_NOSIGNAL)
 
+  /// Returns once the peer's kernel has all that was sent. The loop does not turn meanwhile, so that nobody on it has looked.
+  public func settle() {
+    var unacknowledged: CInt = 1
+    while unsafe ioctl(descriptor.number, UInt(TIOCOUTQ), &unacknowledged) == 0, unacknowledged > 0 { sched_yield() }
+  }
+
   /// Waits until at least one more byte has come. False at the end of what the peer sends.
   public func receive() async throws -> Bool {
     var room = [UInt8](repeating: 0, count: 65_536)
