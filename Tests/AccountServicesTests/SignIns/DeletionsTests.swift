@@ -49,6 +49,31 @@ import Testing
     }
   }
 
+  /// The first answer was lost; before the request is repeated, the person signs in again.
+  @Test func aRequestThatIsRepeatedLateEndsNoNewSignIn() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      let first = try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion
+      _ = try await rig.signIn(at: first.requestedAt + .seconds(1))
+      #expect(try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion == first)
+      #expect(try await rig.store.outbox().waiting == 1 && rig.announced == 1)
+      let second = try await rig.deletions.request(id, named: "another", by: [rig.app]).deletion
+      #expect(second.id != first.id && second.requestedAt > first.requestedAt)
+      #expect(try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion == first)
+      #expect(try await rig.store.outbox().waiting == 2)
+    }
+  }
+
+  @Test func aKeyIsOneCallersAlone() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      let first = try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion
+      _ = try await rig.signIn(at: first.requestedAt + .seconds(1))
+      let others = try await rig.deletions.request(id, named: "a-key", of: "another", by: [rig.web]).deletion
+      #expect(others.id != first.id)
+    }
+  }
+
   @Test func eachStateFollowsFromWhatWasDone() async throws {
     try await Rig.run { rig in
       let id = try await rig.signIn()
@@ -136,6 +161,16 @@ extension DeletionsTests {
   }
 }
 
+extension Deletions {
+  /// Asks as a caller for these apps.
+  func request(
+    _ account: AccountID, named key: String? = nil, of caller: String = "shop", by clients: Set<ClientID>
+  ) async throws(Problem) -> DeletionProgress {
+    try await request(
+      account, named: key, by: AccountsSettings.Caller(name: caller, clients: clients, tokens: []))
+  }
+}
+
 /// Deletions with a store and two teams.
 @Loop
 private final class Rig {
@@ -170,9 +205,9 @@ private final class Rig {
     return made
   }
 
-  func signIn(hasToken: Bool = true) async throws -> AccountID {
+  func signIn(at time: Timestamp = .now - .seconds(60), hasToken: Bool = true) async throws -> AccountID {
     let token = NewToken(kind: .refresh, client: app, value: try #require(SecretToken("a-refresh-token")))
-    _ = try await store.recordSignIn(account, at: .now - .seconds(60), tokens: hasToken ? [token] : [])
+    _ = try await store.recordSignIn(account, at: time, tokens: hasToken ? [token] : [])
     return store.id(of: account)
   }
 

@@ -74,7 +74,7 @@ final class AccountsEndpoint {
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
       return try await find(request.query ?? "", caller)
     case .account(let id):
-      if request.hasMethod("DELETE") { return try await delete(id, caller) }
+      if request.hasMethod("DELETE") { return try await delete(id, request, caller) }
       try Self.expect("GET, HEAD, DELETE", request.hasMethod("GET") || request.hasMethod("HEAD"))
       return try show(try await knowledge(of: id), of: id, caller)
     case .accessToken(let id):
@@ -127,16 +127,22 @@ final class AccountsEndpoint {
     if request.repeatsHeader(name) { throw Problem(.malformed, "\(name) stands there twice.") }
   }
 
+  /// The name that a caller has given to a request, so that it may be repeated.
+  private static func idempotencyKey(of request: HTTPRequest) throws(Problem) -> String? {
+    try expectOnce("Idempotency-Key", in: request)
+    guard let key = request.header("Idempotency-Key") else { return nil }
+    guard 1...255 ~= key.utf8.count, key.utf8.allSatisfy({ 0x21...0x7e ~= $0 }) else {
+      throw Problem(.malformed, "Idempotency-Key is 1 to 255 visible ASCII characters.")
+    }
+    return key
+  }
+
   // MARK: Sign-ins
 
   private func signIn(
     _ request: HTTPRequest, _ caller: AccountsSettings.Caller
   ) async throws(Problem) -> HTTPResponse {
-    try Self.expectOnce("Idempotency-Key", in: request)
-    let key = request.header("Idempotency-Key")
-    if let key, !(1...255 ~= key.utf8.count && key.utf8.allSatisfy { 0x21...0x7e ~= $0 }) {
-      throw Problem(.malformed, "Idempotency-Key is 1 to 255 visible ASCII characters.")
-    }
+    let key = try Self.idempotencyKey(of: request)
     if let late = try await read(request, upTo: SignInRequest.largestBody) { return late }
     let read: Result<SignInRequest, Problem> = request.withBody { body in
       do throws(Problem) { return .success(try SignInRequest(reading: body)) } catch { return .failure(error) }
@@ -207,8 +213,10 @@ final class AccountsEndpoint {
     return .json(private: profile.json(id, signIns))
   }
 
-  private func delete(_ id: AccountID, _ caller: AccountsSettings.Caller) async throws(Problem) -> HTTPResponse {
-    let progress = try await deletions.request(id, by: caller.clients)
+  private func delete(
+    _ id: AccountID, _ request: HTTPRequest, _ caller: AccountsSettings.Caller
+  ) async throws(Problem) -> HTTPResponse {
+    let progress = try await deletions.request(id, named: try Self.idempotencyKey(of: request), by: caller)
     var response = HTTPResponse.json(private: progress.json(auditLog), status: 202)
     response.headers.append(("Location", Self.deletionPath + progress.deletion.id.text))
     return response

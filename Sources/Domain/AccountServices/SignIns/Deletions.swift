@@ -23,13 +23,22 @@ final class Deletions {
     announce: @escaping @Loop () -> Void
   ) { (self.store, self.sight, self.logger, self.now, self.announce) = (store, sight, logger, now, announce) }
 
-  /// A person asks for the deletion of an account, or asks again.
-  func request(_ account: AccountID, by clients: Set<ClientID>) async throws(Problem) -> DeletionProgress {
-    let id = try Self.newID()
+  /// A person asks for the deletion of an account, or asks again. The same request of a caller, by its key, is the deletion
+  /// that it began, even where the person has signed in since.
+  func request(
+    _ account: AccountID, named key: String? = nil, by caller: AccountsSettings.Caller
+  ) async throws(Problem) -> DeletionProgress {
+    let clients = caller.clients
+    var id = try Self.newID()
+    if let key {
+      id = Self.id(of: account, named: key, by: caller.name)
+      if let progress = try await progress(of: id), sight.sees(progress.deletion.team, for: clients) { return progress }
+    }
+    let asked = id
     let found = try await ask { store throws(AccountStoreError) -> Deletion? in
       if case .known(let profile) = try await store.knowledge(of: account) {
         guard let client = sight.client(asking: profile, of: clients) else { return nil }
-        let deletion = try await store.requestDeletion(of: profile.account, in: client, as: id, at: now())
+        let deletion = try await store.requestDeletion(of: profile.account, in: client, as: asked, at: now())
         if let deletion { return deletion }
       }
       // It is erased, and whoever asks may not know that it was done.
@@ -38,9 +47,9 @@ final class Deletions {
     guard let found, sight.sees(found.team, for: clients) else {
       throw Problem(.notFound, "There is no such account of the caller's apps.")
     }
-    if found.id == id {
+    if found.id == asked {
       logger.notice(
-        "a deletion was asked for", ["event.id": .describing(id), "client": .describing(found.client)])
+        "a deletion was asked for", ["event.id": .describing(asked), "client": .describing(found.client)])
       announce()
     }
     return try await show(found.id, by: clients)
@@ -48,13 +57,16 @@ final class Deletions {
 
   /// How far a deletion is.
   func show(_ id: EventID, by clients: Set<ClientID>) async throws(Problem) -> DeletionProgress {
-    let found = try await ask { store throws(AccountStoreError) in
-      try await store.deletion(id, by: [.tokenRevoker, .dataEraser])
-    }
-    guard let found, sight.sees(found.deletion.team, for: clients) else {
+    guard let found = try await progress(of: id), sight.sees(found.deletion.team, for: clients) else {
       throw Problem(.notFound, "There is no such deletion of the caller's apps.")
     }
     return found
+  }
+
+  private func progress(of id: EventID) async throws(Problem) -> DeletionProgress? {
+    try await ask { store throws(AccountStoreError) in
+      try await store.deletion(id, by: [.tokenRevoker, .dataEraser])
+    }
   }
 
   private func ask<Value>(
@@ -70,15 +82,26 @@ final class Deletions {
     }
   }
 
-  /// An id that nobody guesses, unlike any of Apple's or of an operator's.
+  /// An id that nobody guesses.
   private static func newID() throws(Problem) -> EventID {
     do throws(CryptographyError) {
-      let id = EventID("deletion-\(Base64URL.encode(try SecureRandom.bytes(16)))")
-      guard let id else { preconditionFailure("letters, digits, hyphens and underscores") }
-      return id
+      return id(try SecureRandom.bytes(16))
     } catch {
       throw .unavailable("No random bytes can be had. Repeat the same request.")
     }
+  }
+
+  /// The id that follows from a request's key: each caller has its own, for each account.
+  private static func id(of account: AccountID, named key: String, by caller: String) -> EventID {
+    id(Array(SHA256Digest(ofTexts: ["deletion", caller, account.description, key]).bytes.prefix(16)))
+  }
+
+  /// An id unlike any of Apple's or of an operator's.
+  private static func id(_ bytes: [UInt8]) -> EventID {
+    guard let id = EventID("deletion-\(Base64URL.encode(bytes))") else {
+      preconditionFailure("letters, digits, hyphens and underscores")
+    }
+    return id
   }
 }
 

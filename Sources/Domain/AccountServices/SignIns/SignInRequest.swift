@@ -54,15 +54,18 @@ struct SignInRequest: Sendable {
   /// The exchange that it asks for: told from others by the key that the caller has chosen, or else by the code.
   func exchange(of account: AccountID, named key: String?, by caller: String, at now: Timestamp) -> CodeExchange {
     CodeExchange(
-      request: key.map { Self.digest(["key", caller, $0]) } ?? Self.digest(["code", caller, code.text]),
-      content: Self.digest([caller, client.text, identityToken.text, code.text, nonce?.text ?? "", redirectURI ?? ""]),
-      code: Self.digest([code.text]), account: account, client: client, begunAt: now)
+      request: key.map { SHA256Digest(ofTexts: ["key", caller, $0]) }
+        ?? SHA256Digest(ofTexts: ["code", caller, code.text]),
+      content: SHA256Digest(ofTexts: [
+        caller, client.text, identityToken.text, code.text, nonce?.text ?? "", redirectURI ?? "",
+      ]),
+      code: SHA256Digest(ofTexts: [code.text]), account: account, client: client, begunAt: now)
   }
+}
 
+extension SHA256Digest {
   /// The digest of texts, each before its end: no two lists of texts have the same bytes, as none holds a zero.
-  private static func digest(_ texts: [String]) -> SHA256Digest {
-    SHA256.digest(of: texts.flatMap { Array($0.utf8) + [0] })
-  }
+  init(ofTexts texts: [String]) { self = SHA256.digest(of: texts.flatMap { Array($0.utf8) + [0] }) }
 }
 
 extension Problem {

@@ -100,7 +100,7 @@ struct DeletionFacts {
   enum Judgement {
     /// There is no such account.
     case nothing
-    /// It was asked for before, and nobody has signed in since.
+    /// It was asked for before, and nobody has signed in since, or by this very request.
     case same(Deletion)
     /// It is to be written.
     case new(Deletion)
@@ -110,7 +110,9 @@ struct DeletionFacts {
   func judgement(
     of request: EventID, _ account: Account, _ id: AccountID, in client: ClientID, at time: Timestamp
   ) -> Judgement {
-    if let last, !(self.account.lastSignIn.map { $0 > last.requestedAt } ?? false) { return .same(last) }
+    if let last, last.id == request || !(self.account.lastSignIn.map { $0 > last.requestedAt } ?? false) {
+      return .same(last)
+    }
     guard self.account.key != nil else { return .nothing }
     let times = [time, self.account.lastSignIn, newestToken, begunAt].compactMap(\.self)
     return .new(
