@@ -401,7 +401,8 @@ import TransparencyLog
     #expect(TransferWindow(plan).words(at: Self.time).contains("siwa migrate accept summer DATE"))
     plan.acceptedAt = Self.time
     let window = TransferWindow(plan)
-    #expect(window.words(at: Self.time + .seconds(3600)) == "59 days 23 hours left, until \(closing)")
+    let words = window.words(at: Self.time + .seconds(3600))
+    #expect(words.hasPrefix("59 days 23 hours left, until \(closing): then Apple neither gives identifiers"))
     #expect(window.words(at: closing - .seconds(90_000)).hasPrefix("1 day 1 hour left"))
     #expect(window.words(at: closing).hasPrefix("over since \(closing)"))
     #expect(window.words(at: Self.time - .seconds(1)).hasPrefix("begins"))

@@ -36,12 +36,13 @@ package struct TransferWindow: Sendable, Hashable {
     }
     switch state(at: time) {
     case .unknown, .notYet: return "begins \(acceptedAt), when the transfer is accepted"
-    case .open: return "\(Self.words(closesAt - time)) left, until \(closesAt)"
-    case .closed:
-      return "over since \(closesAt): Apple neither gives identifiers any more nor exchanges them, and identity tokens "
-        + "have no transfer_sub any more"
+    case .open: return "\(Self.words(closesAt - time)) left, until \(closesAt): then \(Self.end)"
+    case .closed: return "over since \(closesAt): \(Self.end)"
     }
   }
+
+  private static let end =
+    "Apple neither gives identifiers any more nor exchanges them, and identity tokens have no transfer_sub any more"
 
   /// Whether so many users can be asked about in what is left, at so many a second.
   package func suffices(for users: Int64, rate: Double, at time: Timestamp) -> Bool {

@@ -79,6 +79,7 @@ struct MigrateDecide: Command {
         throw MigrateAccess.Refusal("user \(number) is in no conflict any more", .failure)
       }
       Terminal.say("Decided    \(number)  \(user.key)  \(decision.words)")
+      Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
       return .success
     }
   }

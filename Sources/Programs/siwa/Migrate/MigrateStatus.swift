@@ -154,7 +154,7 @@ struct MigrateRemove: Command {
   func run() async -> ExitCode {
     await MigrateAccess.open(options) { store in
       let plan = try await MigrateAccess.anyPlan(plan, in: store)
-      Terminal.say("Plan       \(plan.words)")
+      Terminal.say("Plan       \(plan.words)\n60 days    \(TransferWindow(plan).words(at: .now))")
       let census = try await store.census(of: plan)
       Terminal.say(
         plan.isBeingRemoved ? "Left       \(census.users)" : census.lines(of: plan).joined(separator: "\n"))
