@@ -137,6 +137,10 @@ import Testing
         #expect(found.allSatisfy { $0.state == .waiting && $0.reason == nil && !$0.hasSignedIn })
         #expect(try await store.transferUsers(of: plan, in: .waiting, after: 1, limit: 1).map(\.number) == [2])
         #expect(try await store.transferUsers(of: plan, in: .done, after: 0, limit: 9).isEmpty)
+        let behind = try await store.add(users([4]), to: plan, knowing: 2)
+        #expect(behind == nil, "somebody has added a third user meanwhile")
+        let added = try await store.add(users([3, 4]), to: plan, knowing: 3)
+        #expect(added?.new == 1 && added?.last == 4)
       }
     }
   }

@@ -20,9 +20,11 @@ extension WatchedStore {
   }
 
   package func add(
-    _ users: [NewTransferUser], to plan: TransferPlan
-  ) async throws(AccountStoreError) -> Int {
-    try await watch(.addUsers) { () throws(AccountStoreError) in try await store.add(users, to: plan) }
+    _ users: [NewTransferUser], to plan: TransferPlan, knowing number: Int64?
+  ) async throws(AccountStoreError) -> (new: Int, last: Int64)? {
+    try await watch(.addUsers) { () throws(AccountStoreError) in
+      try await store.add(users, to: plan, knowing: number)
+    }
   }
 
   package func knownKeys(

@@ -38,13 +38,20 @@ final class MemoryTransferStore: TransferStore {
 
   func update(_ plan: TransferPlan) throws(AccountStoreError) -> Bool {
     try before("update")
-    return plans.updateValue(plan, forKey: plan.name) != nil
+    guard var known = plans[plan.name] else { return false }
+    known.acceptedAt = plan.acceptedAt ?? known.acceptedAt
+    known.triedAt = plan.triedAt ?? known.triedAt
+    plans[plan.name] = known
+    return true
   }
 
   func removePlan(_ name: String) throws(AccountStoreError) -> Bool { plans.removeValue(forKey: name) != nil }
 
-  func add(_ new: [NewTransferUser], to plan: TransferPlan) throws(AccountStoreError) -> Int {
+  func add(
+    _ new: [NewTransferUser], to plan: TransferPlan, knowing number: Int64?
+  ) throws(AccountStoreError) -> (new: Int, last: Int64)? {
     try before("add")
+    if let number, users.keys.contains(where: { $0 > number }) { return nil }
     var count = 0
     for user in new where find(user) == nil {
       let number = Int64(order.count + 1)
@@ -53,7 +60,7 @@ final class MemoryTransferStore: TransferStore {
         number: number, key: user.key, subject: user.subject, transferSubject: user.transferSubject, state: .waiting)
       count += 1
     }
-    return count
+    return (count, Int64(order.count))
   }
 
   func knownKeys(of users: [NewTransferUser], in plan: TransferPlan) throws(AccountStoreError) -> [String?] {

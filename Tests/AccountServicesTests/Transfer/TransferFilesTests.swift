@@ -325,6 +325,39 @@ import TransparencyLog
     #expect(keys.count == 603 && Set(keys).count == 603)
   }
 
+  /// Another process takes somebody into the same plan, after the keys were read.
+  @Test func aKeyIsOnePersonsThoughTwoProcessesTakeUsersIn() async throws {
+    let handover = try await Handover(1)
+    var intake = TransferIntake(into: handover.receiving, in: handover.received)
+    func user(_ key: String, _ number: Int) -> NewTransferUser {
+      NewTransferUser(key: key, transferSubject: TransferRig.identifier("001876.r\(number)"))
+    }
+    for page in 1...3 {
+      handover.received.before = { call throws(AccountStoreError) in
+        guard call == "add" else { return }
+        handover.received.before = { _ in }
+        _ = try handover.received.add([user("key-\(page)", page)], to: handover.receiving, knowing: nil)
+      }
+      try await intake.add([(1, user("key-\(page)", page + 10)), (2, user("other-\(page)", page + 20))])
+    }
+    #expect(intake.new == 3 && intake.faults.shared == 3 && intake.faults.second == 0, "\(intake.faults)")
+    let keys = handover.received.users.values.map(\.key)
+    #expect(keys.count == 6 && Set(keys).count == 6)
+  }
+
+  @Test func aFileThatIsBeingWrittenIsNoLeftover() throws {
+    let (files, age) = (TemporaryDirectory(), Age([:]))
+    let path = files.path + "/results.jsonl"
+    let first = try TransferDraft(path, by: age)
+    #expect {
+      _ = try TransferDraft(path, by: age)
+    } throws: { "\($0)".contains("another process is writing it") }
+    try first.write([1, 2, 3])
+    #expect(try first.finish().size == 3)
+    try first.publish()
+    #expect(try TransferDraft(path, by: age).leftover == nil)
+  }
+
   @Test func ofTwoPlansOfOneTransferTheFirstTakesTheUsers() async throws {
     let handover = try await Handover(10)
     _ = try await handover.export()

@@ -385,6 +385,21 @@ import Testing
     }
   }
 
+  /// `siwa migrate accept` corrects the date while the first user is tried.
+  @Test func whenTheTransferWasAcceptedIsNotForgottenByTheTrial() async throws {
+    let rig = try TransferRig(tried: nil)
+    rig.fill(10)
+    var corrected = rig.plan
+    corrected.acceptedAt = TransferRig.accepted - .seconds(3600)
+    rig.answer = { [corrected] user throws(AppleTokenError) in
+      do throws(AccountStoreError) { _ = try rig.store.update(corrected) } catch { throw Self.late }
+      return TransferRig.good(user)
+    }
+    #expect(await (try rig.run()).run().name == "complete")
+    let plan = try #require(try rig.store.transferPlans().first)
+    #expect(plan.acceptedAt == corrected.acceptedAt && plan.triedAt != nil)
+  }
+
   @Test func anIdentifierIsExchangedThereAndBackWhereTheOtherKeyIsAtHand() async throws {
     for isGood in [true, false] {
       let rig = try TransferRig(tried: nil)

@@ -39,10 +39,11 @@ extension TransferRun {
   }
 
   private func pass(_ trial: Trial) async throws(AccountStoreError) {
-    var tried = plan
-    tried.triedAt = clock.wall()
-    guard try await store.update(tried) else { return stop(.planGone) }
-    plan = tried
+    plan.triedAt = clock.wall()
+    // When the transfer was accepted may have been corrected meanwhile.
+    var note = plan
+    note.acceptedAt = nil
+    guard try await store.update(note) else { return stop(.planGone) }
     progress.trial = trial
     await flush()
     tell(progress)

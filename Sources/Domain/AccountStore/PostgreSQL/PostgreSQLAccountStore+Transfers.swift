@@ -73,13 +73,21 @@ extension PostgreSQLAccountStore {
 
   private static let lockOfPlans: StaticString = "LOCK siwa.transfer_plan IN EXCLUSIVE MODE"
 
-  /// Adds users that are new, and returns how many that are.
-  func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int {
+  /// Adds users that are new, unless the plan has some that the caller does not know of.
+  func add(
+    _ users: [NewTransferUser], to plan: TransferPlan, knowing number: Int64?
+  ) async throws(AccountStoreError) -> (new: Int, last: Int64)? {
     let accounts = try users.map { user throws(AccountStoreError) in try user.account(of: plan) }
     return try await keyed.write(to: accounts.compactMap(\.self)) { connection, keys in
       var locking = Batch.locked
       PostgreSQLTransfers.lock(plan, in: &locking)
       let known = try await connection.lockedPlan(plan, locking, keys)
+      if let number {
+        let isThere = try await connection.first(
+          "SELECT EXISTS (SELECT FROM siwa.transfer_user WHERE plan = $1 AND number > $2)", known.row.number, number
+        ) { row throws(PostgreSQLError) in try row.value(0, as: Bool.self) }
+        if isThere == true { return nil }
+      }
       // The plan is locked: who is erased from now on is removed from it, and who was before has a fence.
       var erased: Set<Int64> = []
       if plan.side == .sending {
@@ -96,7 +104,8 @@ extension PostgreSQLAccountStore {
         }
       }
       let people = users.indices.filter { !erased.contains(Int64($0 + 1)) }.map { TransferPerson(users[$0]) }
-      return try await connection.add(people, to: known)
+      let new = try await connection.add(people, to: known)
+      return (new, known.row.lastUser + Int64(new))
     }
   }
 

@@ -26,12 +26,18 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Adds users that are new, and returns how many that are.
+  /// Adds users that are new, unless the plan has some that the caller does not know of.
   fileprivate func add(
-    _ users: [NewTransferUser], to plan: TransferPlan
-  ) throws(AccountStoreError) -> Int {
-    try write { () throws(AccountStoreError) in
+    _ users: [NewTransferUser], to plan: TransferPlan, knowing number: Int64?
+  ) throws(AccountStoreError) -> (new: Int, last: Int64)? {
+    try write { () throws(AccountStoreError) -> (new: Int, last: Int64)? in
       let plan = try row(of: plan).open(with: keys)
+      if let number {
+        let unknown = try AccountStoreError.translating { () throws(SQLiteError) in
+          try transfers.users(of: plan.row.number, in: nil, after: number, limit: 1)
+        }
+        if !unknown.isEmpty { return nil }
+      }
       let accounts = try users.map { user throws(AccountStoreError) in try user.account(of: plan.plan) }
       try move(accounts.compactMap(\.self))
       var people: [TransferPerson] = []
@@ -39,7 +45,8 @@ extension SQLiteStoreFile {
         if let account, try isErased(account) { continue }
         people.append(TransferPerson(user))
       }
-      return try add(people, to: plan)
+      let new = try add(people, to: plan)
+      return (new, plan.row.lastUser + Int64(new))
     }
   }
 
@@ -255,9 +262,9 @@ extension SQLiteAccountStore {
 
   /// Adds users.
   package func add(
-    _ users: [NewTransferUser], to plan: TransferPlan
-  ) async throws(AccountStoreError) -> Int {
-    try await writer.run { file throws(AccountStoreError) in try file.add(users, to: plan) }
+    _ users: [NewTransferUser], to plan: TransferPlan, knowing number: Int64?
+  ) async throws(AccountStoreError) -> (new: Int, last: Int64)? {
+    try await writer.run { file throws(AccountStoreError) in try file.add(users, to: plan, knowing: number) }
   }
 
   /// The keys of users in a plan.

@@ -25,8 +25,12 @@ package protocol TransferStore: AnyObject, Sendable {
   func removePlan(_ name: String) async throws(AccountStoreError) -> Bool
 
   /// Adds users to a plan, in one transaction. Who is there already stays as they are: the same subject or the same
-  /// transfer identifier; and who was erased and has not signed in since is not added. Returns how many are new.
-  func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int
+  /// transfer identifier; and who was erased and has not signed in since is not added. Returns how many are new, and the
+  /// number of the plan's last user. Where `number` is given and the plan has a user behind it, nobody is added, and nil is
+  /// returned: what the caller concluded from the users up to there may not hold.
+  func add(
+    _ users: [NewTransferUser], to plan: TransferPlan, knowing number: Int64?
+  ) async throws(AccountStoreError) -> (new: Int, last: Int64)?
 
   /// The key of each of these users in the plan, in their order; nil of one who is not there, or whose row does not open.
   func knownKeys(of users: [NewTransferUser], in plan: TransferPlan) async throws(AccountStoreError) -> [String?]
@@ -82,5 +86,12 @@ extension TransferPlan {
   func isSame(as other: TransferPlan) -> Bool {
     (name, side, team, otherTeam) == (other.name, other.side, other.team, other.otherTeam)
       && client == other.client && createdAt == other.createdAt
+  }
+}
+
+extension TransferStore {
+  /// Adds users whoever is there already, and returns how many are new.
+  package func add(_ users: [NewTransferUser], to plan: TransferPlan) async throws(AccountStoreError) -> Int {
+    try await add(users, to: plan, knowing: nil)?.new ?? 0
   }
 }

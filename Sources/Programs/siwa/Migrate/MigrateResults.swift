@@ -43,6 +43,7 @@ struct MigrateResults: Command {
       let census = try await store.census(of: plan)
       let decided = try await MigrateConflicts.all(of: plan, store).filter { $0.decision != nil }
       let givenAway = Set(decided.filter(\.isGivenAccount).compactMap(\.subject))
+      try Self.refuseTwo(decided.filter(\.isGivenAccount), of: plan)
       if let leftover = draft.leftover { MigrateAccess.complain(ofLeftover: leftover) }
       let bar = ProgressBar("users")
       var (count, damaged, last) = (Int64(0), Int64(0), Int64(0))
@@ -73,6 +74,17 @@ struct MigrateResults: Command {
       Terminal.say(census.lines(of: plan).joined(separator: "\n"))
       Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
       return damaged == 0 ? census.exitCode(decided: Int64(decided.count)) : .failure
+    }
+  }
+
+  /// Two who decide at once may each give the same account away.
+  private static func refuseTwo(_ given: [TransferUser], of plan: TransferPlan) throws {
+    var first: [AppleSubject: Int64] = [:]
+    for user in given {
+      guard let subject = user.subject, let other = first.updateValue(user.number, forKey: subject) else { continue }
+      throw MigrateAccess.Refusal(
+        "one account is of user \(other) and of user \(user.number) by decisions: siwa migrate decide \(plan.name)",
+        .failure)
     }
   }
 }

@@ -5,7 +5,8 @@ import Glibc
 /// A file that is written piece by piece under a temporary name, and stands under its own once it is whole and would survive a
 /// power failure. Only this user may read it; where it is encrypted, nothing of it was ever on the disk in the clear.
 ///
-/// Its calls block. One that is never published is gone; what a kill leaves behind the next one removes, and says so.
+/// Its calls block. One that is never published is gone; what a kill leaves behind the next one removes, and says so. While it
+/// is written it is under flock(2), so that no other process takes it for such a leftover.
 package final class TransferDraft {
   /// How much is gathered before it is written.
   private static let chunk = 1 << 16
@@ -26,6 +27,11 @@ package final class TransferDraft {
     let draft = TransferDraft.draft(of: path)
     let descriptor = unsafe open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw TransferFileFault(draft, .current) }
+    // Between the two calls another process may have removed it.
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, TransferDraft.hasName(descriptor) else {
+      close(descriptor)
+      throw TransferDraft.isBeingWritten(draft)
+    }
     (self.path, self.leftover, self.draft, self.descriptor) = (path, leftover, draft, descriptor)
     guard let recipient else { return }
     do throws(SystemError) {
@@ -40,9 +46,22 @@ package final class TransferDraft {
   /// Removes what a run that was broken off has left of this file. Returns its path; nil where there was nothing.
   static func removeLeftover(of path: String) throws(TransferFileFault) -> String? {
     let draft = Self.draft(of: path)
-    if unsafe unlink(draft) == 0 { return draft }
-    guard errno == ENOENT else { throw TransferFileFault(draft, .current) }
-    return nil
+    let descriptor = unsafe open(draft, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    if descriptor < 0, errno == ENOENT { return nil }
+    guard descriptor >= 0 else { throw TransferFileFault(draft, .current) }
+    defer { close(descriptor) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw isBeingWritten(draft) }
+    guard unsafe unlink(draft) == 0 else { throw TransferFileFault(draft, .current) }
+    return draft
+  }
+
+  private static func hasName(_ descriptor: CInt) -> Bool {
+    var status = stat()
+    return unsafe fstat(descriptor, &status) == 0 && status.st_nlink > 0
+  }
+
+  private static func isBeingWritten(_ draft: String) -> TransferFileFault {
+    TransferFileFault(draft, "another process is writing it")
   }
 
   deinit {
