@@ -136,6 +136,41 @@ import Testing
     }
   }
 
+  /// From the store to the audit log: both accounts of a transfer are told of, and nobody is named.
+  @Test func whatATransferIsAnnouncedWithIsDoneAndLogged() async throws {
+    for consumer in consumers {
+      let rig = try await VerificationRig(consumer)
+      let store = rig.process.store
+      let before = AccountEvent.sample(1).account
+      let after = Account(
+        team: try #require(TeamID("Z9Y8X7W6V5")), subject: try #require(AppleSubject("ada-elsewhere")))
+      try await store.transfer(
+        before, to: after, try #require(RelayAddress("other@privaterelay.appleid.com")),
+        with: AccountEvent.sample(1).audience, at: .sample(1_700_000_100_000))
+      let page = try await store.takeOutbox(
+        by: "test", at: .sample(1_900_000_000_000), until: .sample(1_900_000_001_000), after: nil, limit: 1000)
+      let records = try #require(page).records
+      #expect(records.count == 2)
+      for record in records { try await rig.send(KafkaRecord(record.record)) }
+      #expect(said(rig) == records.map(\.id.text) && rig.letters().isEmpty)
+      let translation = RecordTranslation(hash: { store.hash(of: $0) }, issuer: AuditForge.issuer)
+      for (record, account) in zip(records, [before, after]) {
+        guard
+          case .entries(let entries) = translation.entries(
+            of: AuditSamples.read(record.record), on: .events, keys: try AuditForge.ring(), at: AuditSamples.issuedAt),
+          case .obligation(let obligation)? = entries.first, entries.count == 1
+        else { return #expect(Bool(false), "an entry for each") }
+        #expect(obligation.id == record.id && obligation.account == store.hash(of: account))
+        let text = String(decoding: entries[0].bytes, as: UTF8.self)
+        #expect(text.contains("account-transferred"))
+        for name in [before.subject.text, after.subject.text, "privaterelay", "001876."] {
+          #expect(!text.contains(name), "\(text)")
+        }
+      }
+      await rig.process.drain()
+    }
+  }
+
   /// The ingress has judged that Apple's clock and its own were near enough, or somebody has.
   @Test func theClockOfTheConsumerDecidesNothing() async throws {
     let calls = Calls()

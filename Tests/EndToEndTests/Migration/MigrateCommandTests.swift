@@ -82,7 +82,77 @@ import Testing
     try await MigrationStage.run { stage in try await followThePage(stage, withAge: true) }
   }
 
+  @Test func whereBothKeysAreAtHandOneUserIsMovedThereAndBack() async throws {
+    try await MigrationStage.run { stage in
+      try await stage.prepareBoth()
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+      let key = try stage.key(of: MigrationStage.recipient, for: "com.example.other")
+      let prepared = try await stage.run(.sending, ["migrate", "prepare", "summer"] + key) { _ in }
+      #expect(prepared.output.contains("one user is tried there and back"), "\(prepared)")
+      let end = try await stage.run(.sending, ["migrate", "generate", "summer"] + key) { _ in }
+      #expect(end.end == .exit(0) && end.output.contains("Trial      one user, there and back"), "\(end)")
+      #expect(stage.apple.migrationsAsked == 6, "each user once, and the first one's identifier")
+    }
+  }
+
+  @Test func aTerminalIsShownHowFarABatchIs() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...300))
+      let seen = try await stage.sh(
+        "script -qec 'siwa migrate generate summer --requests 200' /dev/null", .sending)
+      #expect(seen.end == .exit(0) && seen.output.contains("Done       300"), "\(seen)")
+      let bars = seen.output.split(separator: "\r").filter { $0.hasPrefix("[") }
+      #expect(!bars.isEmpty && bars.allSatisfy { $0.contains("% ") && $0.contains(" of 300 ") }, "\(seen)")
+      #expect(bars.contains { $0.contains("/s, 0:0") && $0.contains(" left") }, "\(seen)")
+      try stage.expectNothingPersonal(1...300, in: [])
+    }
+  }
+
   // MARK: What keeps it from going on
+
+  @Test func aPreparationSaysWhatIsNotInOrder() async throws {
+    try await MigrationStage.run { stage in
+      let plan = ["migrate", "prepare", "summer", "--sending", "--team", MigrationStage.sender, "--other-team"]
+      let rest = [MigrationStage.recipient, "--client", MigrationStage.app]
+      func prepare(_ more: String...) async throws -> MigrationStage.End {
+        try await stage.run(.sending, plan + rest + more) { _ in }
+      }
+      let good = try await prepare()
+      #expect(good.end == .exit(0) && good.output.contains("Key        ok: "), "\(good)")
+      #expect(good.output.contains("Client     ok: ") && good.output.contains("Way back   the first exchange of"))
+      let audiences = "teams.\(MigrationStage.sender).audiences"
+      let client = try await prepare("--set", "\(audiences)=com.example.other")
+      #expect(
+        client.end == .exit(1) && client.output.contains("Client     unknown: add com.example.app to \(audiences)"))
+      let moved = try await stage.run(
+        .sending,
+        plan + rest + ["--set", "\(audiences)=com.example.other"]
+          + stage.key(of: MigrationStage.recipient, for: MigrationStage.app)
+      ) { _ in }
+      #expect(
+        moved.output.contains("is one of teams.\(MigrationStage.recipient).audiences\n"), "\(moved)")
+      let keyless = try await stage.siwa(
+        .sending, "migrate", "prepare", "other", "--sending", "--team", "Z9Y8X7W6V5", "--other-team",
+        MigrationStage.recipient, "--client", MigrationStage.app)
+      #expect(keyless.end == .exit(1), "\(keyless)")
+      #expect(keyless.output.contains("Key        missing: set teams.Z9Y8X7W6V5.key-id"), "\(keyless)")
+      #expect(keyless.output.contains("is one of teams.\(MigrationStage.sender).audiences\n"), "\(keyless)")
+
+      // A day is left, and at one request a second that is too little.
+      let late = Timestamp.now - .seconds(59 * 86_400)
+      #expect(try await stage.siwa(.sending, "migrate", "accept", "summer", late.description).end == .exit(0))
+      let many = (1...90_000).map { "{\"key\":\"customer-\($0)\",\"sub\":\"000001.old\($0).0001\"}\n" }.joined()
+      let users = try await stage.siwa(.sending, "migrate", "users", "summer", "--from-input", input: many)
+      #expect(users.output.hasPrefix("New        90000\n"), "\(users)")
+      let end = try await stage.siwa(
+        .sending, "migrate", "generate", "summer", "--requests", "1", "--set", "apple.token=http://127.0.0.1:1/")
+      #expect(
+        end.errors.contains("90000 users at 1 requests a second take 1 day 1 hour: longer than is left"), "\(end)")
+    }
+  }
 
   @Test func saysWhichOfKeyAppAndTeamIsWrong() async throws {
     try await MigrationStage.run { stage in
@@ -103,6 +173,24 @@ import Testing
         ),
         ("apple.token=http://127.0.0.1:1/auth/token", ["Apple answers nothing that can be used: unreachable"]),
       ]
+      let stranger =
+        [
+          "--set", "teams.\(MigrationStage.sender).audiences=com.example.other",
+        ] + (try stage.key(of: MigrationStage.sender, as: "Z9Y8X7W6V5", for: MigrationStage.app))
+      let foreign = [
+        "--sending", "--team", "Z9Y8X7W6V5", "--other-team", MigrationStage.recipient, "--client", MigrationStage.app,
+      ]
+      let prepared = try await stage.run(.sending, ["migrate", "prepare", "foreign"] + foreign + stranger) { _ in }
+      #expect(prepared.end == .exit(0), "\(prepared)")
+      _ = try await stage.run(
+        .sending, ["migrate", "users", "foreign", "--from-input"] + stranger
+      ) { program in
+        try program.write(MigrationStage.lines(1...5))
+        program.endInput()
+        _ = try await program.untilEnd()
+      }
+      let team = try await stage.run(.sending, ["migrate", "generate", "foreign"] + stranger) { _ in }
+      #expect(team.end == .exit(2) && team.errors.contains("Team: is Z9Y8X7W6V5 the one that the key is of"), "\(team)")
       for (change, words) in cases {
         let end = try await stage.siwa(.sending, "migrate", "generate", "summer", "--set", change)
         #expect(end.end == .exit(change.hasPrefix("apple") ? 3 : 2), "\(end)")
@@ -287,6 +375,15 @@ import Testing
       #expect(lines.map { $0["key"] as? String } == ["customer-1", "customer-2", "customer-3"])
       #expect(lines.map { $0["sub"] as? String } == [nil, account, nil])
       #expect(lines.map { $0["decision"] as? String } == ["keep-new", "keep-new", "separate"])
+
+      // Two have decided at the same time, and neither knew of the other.
+      _ = try await stage.store(.receiving) { store, plan in
+        try await store.note(TransferDecision(.keepNew, by: "sales", because: "a call", at: .now), of: 3, in: plan)
+      }
+      let refused = try await stage.siwa(
+        .receiving, "migrate", "results", "spring", stage.files.path + "/results.jsonl")
+      #expect(refused.end == .exit(1), "\(refused)")
+      #expect(refused.errors.contains("one account is of user 2 and of user 3 by decisions"), "\(refused)")
     }
   }
 

@@ -181,6 +181,15 @@ final class MigrationStage {
     }
   }
 
+  /// What has a configuration name one more team, with a key that is its own, or another team's.
+  func key(of owner: String, as team: String? = nil, for client: String) throws -> [String] {
+    let team = team ?? owner
+    return [
+      "--set", "teams.\(team).audiences=\(client)", "--set", "teams.\(team).key-id=\(try #require(keys[owner]).id)",
+      "--set", "teams.\(team).private-key=\(files.path)/\(owner).p8",
+    ]
+  }
+
   nonisolated static func plan(_ side: TransferPlan.Side) -> String { side == .sending ? "summer" : "spring" }
 
   /// Makes the key that signs, and returns its public key.
@@ -224,6 +233,7 @@ final class MigrationStage {
       }
     }
     #expect(!said.contains("001876.") && !said.contains("privaterelay"))
+    #expect(!said.contains("eyJ") && said.firstMatch(of: /a[0-9a-f]{32}\.0\./) == nil, "no client secret, no token")
     for (name, text) in zip(names, files) where name.hasSuffix(".txt") { #expect(!text.contains("001876.")) }
   }
 
@@ -240,6 +250,7 @@ final class MigrationStage {
       #expect(found.insert(key).inserted, "\(key) twice")
       #expect(object["sub"] as? String == expected[key]?.subject, "\(key)")
       #expect(object["email"] as? String == expected[key]?.address, "\(key)")
+      #expect(object["is_private_email"] as? Bool == expected[key]?.hidesAddress, "\(key)")
     }
     #expect(found == Set(expected.keys))
   }
