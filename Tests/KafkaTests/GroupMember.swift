@@ -57,9 +57,18 @@ final class GroupMember {
 
   /// Goes in good order: stops, commits how far it is, leaves.
   func leave() async throws(KafkaError) {
-    await stop()
-    try await consumer.commit(commitments, within: .seconds(120))
-    await consumer.close()
+    while true {
+      await stop()
+      do throws(KafkaError) {
+        try await consumer.commit(commitments, within: .seconds(120))
+        return await consumer.close()
+      } catch {
+        // Partitions are moving: the member goes along first.
+        guard error.code == .groupChanged else { throw error }
+      }
+      start()
+      await turn()
+    }
   }
 
   private func run() async {
