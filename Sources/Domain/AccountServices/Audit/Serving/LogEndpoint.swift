@@ -30,18 +30,22 @@ package final class LogEndpoint {
 
   /// Answers one request.
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let response = await answer(request)
+    metrics.countAnswer(response.status)
+    return response
+  }
+
+  private func answer(_ request: HTTPRequest) async -> HTTPResponse {
     guard request.hasMethod("GET") || request.hasMethod("HEAD") else {
       return HTTPResponse(status: 405, headers: [("Allow", "GET, HEAD")])
     }
     let path = request.path
     guard path.hasPrefix("/") else { return .notThere }
-    let response = await respond(to: String(path.dropFirst()))
-    metrics.countAnswer(response.status)
-    return response
+    return await answer(String(path.dropFirst()))
   }
 
   /// Answers a request for a resource by its path in the log.
-  package func respond(to path: String) async -> HTTPResponse {
+  private func answer(_ path: String) async -> HTTPResponse {
     do throws(LogError) {
       if Self.notes.contains(path) { return try await note(path) }
       // What is no path of a tile in its only spelling names no file.
