@@ -163,7 +163,7 @@ import Testing
         #expect(obligation.id == record.id && obligation.account == store.hash(of: account))
         let text = String(decoding: entries[0].bytes, as: UTF8.self)
         #expect(text.contains("account-transferred"))
-        for name in [before.subject.text, after.subject.text, "privaterelay", "001876."] {
+        for name in ["\"\(before.subject.text)\"", after.subject.text, "privaterelay", "001876."] {
           #expect(!text.contains(name), "\(text)")
         }
       }
