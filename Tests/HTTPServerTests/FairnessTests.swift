@@ -176,6 +176,23 @@ import Testing
     await server.close()
   }
 
+  /// What a peer has sent counts, though the loop stood still until its time was over.
+  @Loop
+  @Test func nobodyMakesRoomForWhatTheLoopHasNotRead() async throws {
+    let server = try server(connections: 2)
+    let clients = try (0..<2).map { _ in try server.connect() }
+    while server.server.connectionCount < 2 { await turn() }
+    let newcomer = try server.connect()
+    for client in clients + [newcomer] { try client.sendAtOnce(Array(request.utf8)) }
+    let held = MonotonicTime.now
+    while MonotonicTime.now < held + .milliseconds(1100) {}
+    for client in clients { #expect(try await client.answer().status == 200) }
+    #expect(server.statistics.shed == 0)
+    clients[0].close()
+    #expect(try await newcomer.answer().status == 200)
+    await server.close()
+  }
+
   /// A request that is being answered may be a good one.
   @Loop
   @Test func whoIsBeingAnsweredStays() async throws {

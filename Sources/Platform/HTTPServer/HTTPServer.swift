@@ -140,6 +140,8 @@ public final class HTTPServer {
     while !hasNoPatience {
       if connections.count >= connectionLimit {
         guard await socket.untilSomebodyWaits() else { return nil }
+        // What has come already is read first: a loop that was kept from turning is no fault of the peers'.
+        await Loop.nextTurn()
         // Some may have ended meanwhile.
         room.close()
         guard connections.count >= connectionLimit else { continue }
