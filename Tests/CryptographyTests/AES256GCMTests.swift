@@ -99,7 +99,10 @@ import Testing
     for shown in [try AES256GCM(key: key), HMAC(key: key)] as [Any] {
       var dumped = ""
       dump(shown, to: &dumped)
-      for text in ["\(shown)", String(reflecting: shown), dumped] { #expect(!text.contains("201")) }
+      // As an array is described, or dumped line by line: an address may have the same digits.
+      for text in ["\(shown)", String(reflecting: shown), dumped] {
+        #expect(!text.contains("201, 201") && !text.contains("- 201\n"))
+      }
     }
   }
 

@@ -86,7 +86,8 @@ import Testing
         ])
       #expect(shop.orders.map(\.reason) == ["account-delete"])
       let record = decision.announcements.map { String(decoding: ($0.value ?? []) + $0.key, as: UTF8.self) }.joined()
-      #expect(!record.contains("ada"), "an outcome names nobody")
+      // With what stands before it: three letters may stand in a hash by chance.
+      for name in ["\"ada", "/ada"] { #expect(!record.contains(name), "an outcome names nobody") }
     }
   }
 
