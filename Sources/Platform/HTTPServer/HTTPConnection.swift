@@ -13,6 +13,8 @@ import EventLoop
   }
 
   private static let fairShare = 16
+  /// How many turns a first request takes: those of TLS's two flights, and its own.
+  private static let firstTurns = 3
   /// After so long without a request its buffer is given back.
   private static let rest = Duration.seconds(1)
   /// How long the end is put off: since the peer's last bytes, in all, and for how many bytes.
@@ -38,6 +40,8 @@ import EventLoop
   /// Its place among those that have shown nothing good; the server's. Nil: it is proven.
   var newcomer: Newcomer?
   private let place = Turnstile.Place()
+  /// How often it was its turn at the turnstile.
+  private var turns = 0
   private var hasServed = false
   private var isTimedOut = false
   private var isDraining = false
@@ -145,6 +149,7 @@ import EventLoop
   private func untilTurn() async throws(Transport.Failure) {
     if newcomer == nil { return }
     await server.turnstile.pass(place, of: peer.network)
+    turns += 1
     if transport.descriptor.isInterrupted { throw .interrupted }
   }
 
@@ -328,6 +333,9 @@ import EventLoop
 
   /// Whether its handler, or its answer, is under way.
   var isBeingAnswered: Bool { phase == .handling || phase == .answering }
+
+  /// Whether it waits for one of the turns that a first request takes: that it has shown nothing is no fault of the peer's.
+  var waitsForFirstTurn: Bool { place.isTaken && turns < Self.firstTurns }
 
   /// The server ends: a connection on which requests were served closes now, or after its answer; one on which none has
   /// begun yet has until `end` to begin it.

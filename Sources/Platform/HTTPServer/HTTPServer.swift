@@ -183,7 +183,7 @@ public final class HTTPServer {
       guard let oldest = newcomers.oldest, let since = oldest.newcomer?.since else { return .distantFuture }
       guard since + Self.grace <= now else { return since + Self.grace }
       newcomers.remove(oldest)
-      if oldest.isBeingAnswered {
+      if oldest.isBeingAnswered || oldest.waitsForFirstTurn {
         // What is worked on may be good: it is asked again later than all others.
         newcomers.append(oldest, at: now)
       } else {
