@@ -199,7 +199,8 @@ import EventLoop
     server.statistics.refused += 1
     beginAnswer()
     return try await writer.send(
-      .refusal(refusal), HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false))
+      server.configuration.refusal(refusal),
+      HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false))
   }
 
   private func handle() async throws(Transport.Failure) -> Bool {

@@ -44,8 +44,6 @@ public struct HTTPResponse: Sendable {
   }
 
   static func refusal(_ refusal: MessageRefusal) -> HTTPResponse {
-    var response = text("\(refusal.reason)\n", status: refusal.status)
-    response.closesConnection = true
-    return response
+    text("\(refusal.reason)\n", status: refusal.status)
   }
 }

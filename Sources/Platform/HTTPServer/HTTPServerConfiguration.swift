@@ -15,6 +15,9 @@ public struct HTTPServerConfiguration: Sendable {
   /// From which addresses proxies connect that say with the PROXY protocol whom they forward; there are none unless
   /// somebody says so. A connection of theirs has to begin with its header, and no other may.
   public var proxies: [AddressRange] = []
+  /// What a peer is told whose request cannot be read, or did not come in time; the connection ends with it. In plain text
+  /// unless somebody says otherwise.
+  public var refusal: @Sendable (MessageRefusal) -> HTTPResponse = { .refusal($0) }
   /// How many connections are taken though the process has no descriptors left: for what must always be reachable.
   public var spareDescriptors = 0
 

@@ -32,19 +32,22 @@ package final class EndpointServer {
   private let server: HTTPServer
   private let certificate: CertificateWatch?
 
-  /// Binds the address. Throws what is wrong with it, or with the certificate; `tls` is nil for plain HTTP.
+  /// Binds the address. Throws what is wrong with it, or with the certificate; `tls` is nil for plain HTTP. `refusal` makes
+  /// what a peer is told whose request cannot be read; nil is plain text.
   package init(
     _ address: SocketAddress, tls: TLSServerConfiguration?, _ bounds: Bounds, registry: MetricsRegistry, logger: Logger,
-    now: @escaping @Sendable () -> Timestamp, handler: @escaping HTTPServer.Handler
+    now: @escaping @Sendable () -> Timestamp, refusal: (@Sendable (MessageRefusal) -> HTTPResponse)? = nil,
+    handler: @escaping HTTPServer.Handler
   ) throws(HTTPServerError) {
     let limits = HTTPServerLimits(
       head: bounds.head, fields: Self.mostFields, body: bounds.body, connections: bounds.connections,
       connectionsPerAddress: bounds.connectionsPerAddress)
     let deadlines = HTTPServerDeadlines(
       handshake: Self.patience, head: Self.patience, body: Self.patience, idle: Self.idle, request: bounds.request)
-    server = try HTTPServer(
-      HTTPServerConfiguration(address: address, tls: tls, limits: limits, deadlines: deadlines, sharesPort: false),
-      handler: handler)
+    var configuration = HTTPServerConfiguration(
+      address: address, tls: tls, limits: limits, deadlines: deadlines, sharesPort: false)
+    if let refusal { configuration.refusal = refusal }
+    server = try HTTPServer(configuration, handler: handler)
     self.address = server.address
     if server.connectionLimit < bounds.connections {
       logger.warning("few descriptors: fewer connections", ["http.connections": .integer(server.connectionLimit)])

@@ -143,7 +143,7 @@ final class AccountsEndpoint {
     _ request: HTTPRequest, _ caller: AccountsSettings.Caller
   ) async throws(Problem) -> HTTPResponse {
     let key = try Self.idempotencyKey(of: request)
-    if let late = try await read(request, upTo: SignInRequest.largestBody) { return late }
+    try await read(request, upTo: SignInRequest.largestBody)
     let read: Result<SignInRequest, Problem> = request.withBody { body in
       do throws(Problem) { return .success(try SignInRequest(reading: body)) } catch { return .failure(error) }
     }
@@ -155,19 +155,17 @@ final class AccountsEndpoint {
     return .json(private: signedIn.json)
   }
 
-  /// Reads a body in JSON; one that is empty need not say so. Returns the answer where it did not come.
-  private func read(_ request: HTTPRequest, upTo limit: Int) async throws(Problem) -> HTTPResponse? {
+  /// Reads a body in JSON; one that is empty need not say so.
+  private func read(_ request: HTTPRequest, upTo limit: Int) async throws(Problem) {
     try Self.expectOnce("Content-Type", in: request)
     let type = request.header("Content-Type")
     guard type.map(Self.isJSON) ?? (request.announcedLength == 0) else {
       throw Problem(.unsupportedMediaType, "The body is JSON, and Content-Type: application/json says so.")
     }
     switch await request.readBody(upTo: limit) {
-    case .complete: return nil
-    case .refused(let refusal) where refusal.status == 408: return HTTPResponse(status: 408)
-    case .refused(let refusal):
-      throw Problem(refusal.status == 413 ? .tooLarge : .malformed, "The body cannot be read, or is too large.")
-    case .lost: return HTTPResponse(status: 408)
+    case .complete: return
+    case .refused(let refusal): throw Problem(refusal)
+    case .lost: throw Problem(.tooSlow, "The connection ended before the body was there.")
     }
   }
 
@@ -225,7 +223,7 @@ final class AccountsEndpoint {
   private func refresh(
     _ id: AccountID, _ request: HTTPRequest, _ caller: AccountsSettings.Caller
   ) async throws(Problem) -> HTTPResponse {
-    if let late = try await read(request, upTo: AccessTokens.largestBody) { return late }
+    try await read(request, upTo: AccessTokens.largestBody)
     let read: Result<ClientID?, Problem> = request.withBody { body in
       do throws(Problem) { return .success(try AccessTokens.client(reading: body)) } catch { return .failure(error) }
     }

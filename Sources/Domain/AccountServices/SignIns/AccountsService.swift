@@ -98,7 +98,8 @@ package final class AccountsService: Service {
         head: 16_384, body: 2 * SignInRequest.largestBody, connections: settings.connections.all,
         connectionsPerAddress: settings.connections.perAddress, request: .seconds(60)),
       registry: registry, logger: logger,
-      now: { Timestamp.now }, handler: { request in await endpoint.respond(to: request) })
+      now: { Timestamp.now }, refusal: { Problem($0).response },
+      handler: { request in await endpoint.respond(to: request) })
     administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
     (address, administrationAddress) = (server.address, administration.address)
   }

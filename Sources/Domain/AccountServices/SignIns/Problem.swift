@@ -11,6 +11,8 @@ struct Problem: Error {
     case tooManyRequests = "too-many-requests"
     case malformed
     case tooLarge = "too-large"
+    case tooSlow = "too-slow"
+    case unsupportedHTTP = "unsupported-http"
     case unsupportedMediaType = "unsupported-media-type"
     case clientNotAllowed = "client-not-allowed"
     case identityTokenRefused = "identity-token-refused"
@@ -30,9 +32,24 @@ struct Problem: Error {
   var retryAfter: Int?
   /// What the path takes.
   var allowed: String?
+  /// Where the kind leaves it open.
+  private var httpStatus = 501
 
   init(_ kind: Kind, _ detail: String, reason: String? = nil, retryAfter: Int? = nil) {
     (self.kind, self.detail, self.reason, self.retryAfter) = (kind, detail, reason, retryAfter)
+  }
+
+  /// What the server does not take for a request of HTTP/1.1.
+  init(_ refusal: MessageRefusal) {
+    let kind: Kind =
+      switch refusal.status {
+      case 400: .malformed
+      case 408: .tooSlow
+      case 413: .tooLarge
+      default: .unsupportedHTTP
+      }
+    self.init(kind, "\(refusal.reason)")
+    httpStatus = refusal.status
   }
 
   /// The same request may succeed a little later.
@@ -52,7 +69,9 @@ struct Problem: Error {
     case .wrongMethod: 405
     case .beginAgain, .authorizationEnded: 409
     case .erased: 410
+    case .tooSlow: 408
     case .tooLarge: 413
+    case .unsupportedHTTP: httpStatus
     case .unsupportedMediaType: 415
     case .identityTokenRefused, .codeRefused, .idempotencyKeyReused: 422
     case .tooManyRequests: 429
@@ -68,6 +87,8 @@ struct Problem: Error {
     case .tooManyRequests: "Too many requests"
     case .malformed: "The request is not of its form"
     case .tooLarge: "The request is too large"
+    case .tooSlow: "The request did not come in time"
+    case .unsupportedHTTP: "The request is not of the HTTP that is spoken here"
     case .unsupportedMediaType: "The body is not JSON"
     case .clientNotAllowed: "The caller may not act for this app"
     case .identityTokenRefused: "The identity token is not believed"
