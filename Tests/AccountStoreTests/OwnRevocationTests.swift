@@ -64,4 +64,29 @@ import Testing
       #expect(try await store.ownRevocations(of: account) == [])
     }
   }
+
+  /// A token that nobody keeps is revoked without an event. What an event has noted stays as it is.
+  @Test(arguments: Implementation.all)
+  func whatIsRevokedWithoutAnEventIsNotedOnce(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      let noted = Sample.event("a", at: 2, severity: 2).settled(
+        by: Sample.revoker, .noteOwnRevocation(of: web, isProven: false))
+      _ = try await store.settle([noted], at: now)
+      for time in [5, 6] as [Int64] {
+        for client in [Sample.client, web] {
+          try await store.noteOwnRevocation(of: account, for: client, at: Sample.time(time))
+        }
+      }
+      #expect(
+        try await store.ownRevocations(of: account) == [
+          OwnRevocation(of: Sample.client, at: Sample.time(5), isProven: true),
+          OwnRevocation(of: web, at: Sample.time(2), isProven: false),
+        ])
+      #expect(try await store.ownRevocations(of: account, among: [web]).map(\.client) == [web])
+      #expect(try await store.knowledge(of: store.id(of: account)) == .unknown, "it makes no account")
+      _ = try await store.recordSignIn(account, at: Sample.time(7), tokens: [])
+      #expect(try await store.ownRevocations(of: account) == [])
+    }
+  }
 }

@@ -50,18 +50,37 @@ import Testing
       func record(_ token: Int) async throws -> RecordedSignIn {
         try await store.recordSignIn(account, at: Sample.time(50), tokens: [Sample.token(token)], of: request)
       }
-      #expect(try await record(1) == RecordedSignIn(isNew: true, over: []))
+      #expect(try await record(1) == RecordedSignIn(at: Sample.time(50), isNew: true, over: []))
       // Whoever does not know whether it has happened does it again, and is told the same.
-      #expect(try await record(1) == RecordedSignIn(isNew: true, over: []))
-      #expect(try await record(2) == RecordedSignIn(isNew: true, over: []))
+      #expect(try await record(1) == RecordedSignIn(at: Sample.time(50), isNew: true, over: []))
+      #expect(try await record(2) == RecordedSignIn(at: Sample.time(50), isNew: true, over: []))
       #expect(try await store.tokens(of: account).map(\.token) == [Sample.token(1)])
       #expect(try await store.begin(exchange("a", "code", by: store)) == .finished(.new, at: Sample.time(50)))
 
       _ = try await store.begin(exchange("b", "another", by: store))
       let known = try await store.recordSignIn(
         account, at: Sample.time(60), tokens: [Sample.token(3)], of: Self.digest("b"))
-      #expect(known == RecordedSignIn(isNew: false, over: []))
+      #expect(known == RecordedSignIn(at: Sample.time(60), isNew: false, over: []))
       #expect(try await store.begin(exchange("b", "another", by: store)) == .finished(.known, at: Sample.time(60)))
+    }
+  }
+
+  /// Each stands for the same authorization, and each would be validated every day.
+  @Test(arguments: Implementation.all)
+  func whoSignsInEveryDayHasFewTokens(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let account = Sample.account()
+      let web = Sample.valid(ClientID("com.example.web"))
+      let other = NewToken(kind: .refresh, client: web, value: Sample.valid(SecretToken("token-of-web")))
+      _ = try await store.recordSignIn(account, at: Sample.time(1), tokens: [other, Sample.token(1, .access)])
+      for day in 1...20 {
+        _ = try await store.recordSignIn(account, at: Sample.time(Int64(day)), tokens: [Sample.token(day)])
+      }
+      let kept = try await store.tokens(of: account).map(\.token)
+      #expect(Set(kept) == Set([other, Sample.token(1, .access)] + (16...20).map { Sample.token($0) }))
+      // What becomes known late is no newer for that.
+      _ = try await store.recordSignIn(account, at: Sample.time(2), tokens: [Sample.token(30)])
+      #expect(try await Set(store.tokens(of: account).map(\.token)) == Set(kept))
     }
   }
 

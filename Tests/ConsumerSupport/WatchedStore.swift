@@ -8,7 +8,7 @@ package import EventLoop
 package final class WatchedStore: AccountStore {
   package enum Call: Sendable, Hashable {
     case standings, settle, claim, count, recordSignIn, tokens, holdsTokens, relayStates, erasureSteps, record
-    case ownRevocations, check, openErasures, incompleteErasures, discardErasure
+    case ownRevocations, noteOwnRevocation, check, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
     case begin, end, forget, unfinishedExchanges, knowledge
@@ -271,6 +271,14 @@ package final class WatchedStore: AccountStore {
   ) async throws(AccountStoreError) -> Reconciliation {
     try await watch(.reconcile) { () throws(AccountStoreError) in
       try await store.reconcile(with: outcomes, isRehearsal: isRehearsal)
+    }
+  }
+
+  package func noteOwnRevocation(
+    of account: Account, for client: ClientID, at time: Timestamp
+  ) async throws(AccountStoreError) {
+    try await watch(.noteOwnRevocation) { () throws(AccountStoreError) in
+      try await store.noteOwnRevocation(of: account, for: client, at: time)
     }
   }
 

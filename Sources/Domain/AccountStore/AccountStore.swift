@@ -95,6 +95,10 @@ package protocol AccountStore: TransferStore {
   /// that was noted for something before their last sign-in.
   func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation]
 
+  /// Notes that we have ended an authorization of the account at Apple ourselves, at `time`, for which no event stands: the
+  /// `consent-revoked` that follows is no wish of the person's. Changes nothing where such a note is there already.
+  func noteOwnRevocation(of account: Account, for client: ClientID, at time: Timestamp) async throws(AccountStoreError)
+
   /// What is known of mail to each account, in the order of `accounts`. Does not wait behind settlements.
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge]
 
@@ -261,6 +265,13 @@ extension AccountStore {
     _ account: Account, at time: Timestamp, tokens: [NewToken]
   ) async throws(AccountStoreError) -> [NewToken] {
     try await recordSignIn(account, at: time, tokens: tokens, of: nil).over
+  }
+
+  /// The authorizations of these apps that we have ended ourselves; nil is all of the team's.
+  package func ownRevocations(
+    of account: Account, among clients: Set<ClientID>?
+  ) async throws(AccountStoreError) -> [OwnRevocation] {
+    try await ownRevocations(of: account).filter { clients?.contains($0.client) ?? true }
   }
 
   /// The steps of one erasure so far, in the order in which they were recorded.

@@ -25,6 +25,10 @@ package struct NewToken: Sendable, Hashable {
 
 /// A token as it is kept.
 package struct StoredToken: Sendable, Hashable {
+  /// How many refresh tokens of an app are kept for a person who signs in again and again: the newest. Each stands for the
+  /// same authorization, and Apple ends all of them with any.
+  static let mostOfAnApp: Int64 = 5
+
   /// What it is.
   package let token: NewToken
   /// When the person signed in for it.

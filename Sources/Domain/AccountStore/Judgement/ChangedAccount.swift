@@ -45,6 +45,8 @@ struct ChangedAccount {
   /// Of a row that is there.
   private(set) var signIn: Timestamp?
   private var tokens: [StoredToken] = []
+  /// The apps that a sign-in has brought a refresh token of: of older ones few are kept.
+  private(set) var signedInTo: Set<ClientID> = []
   private(set) var ownRevocations: [ClientID: OwnRevocation] = [:]
   private(set) var endedAuthorizations: [String: Timestamp] = [:]
   private(set) var relay: Relay?
@@ -68,7 +70,7 @@ struct ChangedAccount {
     case .removeRelay: relay = .removed
     case .endTokens(let issuedUpTo, let clients): endTokens(issuedUpTo: issuedUpTo, of: clients)
     case .noteOwnRevocation(let client, let isProven):
-      ownRevocations[client] = OwnRevocation(of: client, at: event.occurredAt, isProven: isProven)
+      note(OwnRevocation(of: client, at: event.occurredAt, isProven: isProven))
     case .eraseAccount(let isFinal):
       (isErased, erasedID) = (true, keys.id(of: event.account))
       leave(ErasureFence(at: event.occurredAt, isFinal: isFinal))
@@ -130,8 +132,12 @@ struct ChangedAccount {
     if made == nil { signIn = last } else { made?.signedInAt = last }
     let over = ended.over(tokens, at: time)
     self.tokens = tokens.filter { !over.contains($0) }.map { StoredToken($0, issuedAt: time) }
+    signedInTo = Set(self.tokens.map(\.token).filter { $0.kind == .refresh }.map(\.client))
     return over
   }
+
+  /// Notes that we have ended an authorization ourselves.
+  mutating func note(_ revocation: OwnRevocation) { ownRevocations[revocation.client] = revocation }
 
   /// Sees to it that there is a row for somebody who comes from another team.
   mutating func arrive(_ account: Account, _ keys: StoreKeys) throws(AccountStoreError) { try keep(account, keys) }

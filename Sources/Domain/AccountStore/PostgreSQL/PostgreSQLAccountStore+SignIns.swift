@@ -24,28 +24,33 @@ extension PostgreSQLAccountStore {
       reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
       if let request {
         reading.append(
-          "SELECT outcome, begun_at FROM siwa.code_exchange WHERE request = $1 FOR UPDATE", request.bytes)
+          "SELECT outcome, begun_at, signed_in_at FROM siwa.code_exchange WHERE request = $1 FOR UPDATE",
+          request.bytes)
         reading.appendLastDeletion(of: keys.id(of: account))
       }
       var (facts, ended) = (AccountFacts(), EndedAuthorizations())
-      var (outcome, begunAt): (CodeExchange.Outcome?, Timestamp?) = (nil, nil)
+      var found: (outcome: CodeExchange.Outcome?, begunAt: Timestamp, at: Timestamp)?
       var deletion: Deletion?
       try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
         switch execution {
         case first: facts = try AccountFacts(reading: row, from: 0)
         case first + 1: ended.endedAt[try row.value(0)] = try row.time(1)
-        case first + 2: (outcome, begunAt) = (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1))
+        case first + 2:
+          found = (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1), try row.time(2))
         case first + 3: deletion = try Deletion(reading: row)
         default: break
         }
       }
-      if let outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
-      let applesTime = time
+      if let found, let outcome = found.outcome,
+        let recorded = RecordedSignIn(outcome, at: found.at, of: tokens)
+      {
+        return recorded
+      }
       var time = time
-      if let begunAt, let deletion { time = deletion.time(ofSignIn: time, begunAt: begunAt) }
+      if let found, let deletion { time = deletion.time(ofSignIn: time, begunAt: found.begunAt) }
       var changed = ChangedAccount(hash, facts)
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
-      let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
+      let recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)
       var writing = Batch()
       if let claim, !facts.isErased(at: time) {
         let claimed = try await connection.facts(of: claim, account, formers, keys)
@@ -55,7 +60,7 @@ extension PostgreSQLAccountStore {
       } else {
         try PostgreSQLWrites.write([changed], keys, in: &writing)
       }
-      if let request { writing.end(request, recorded.outcome, at: applesTime) }
+      if let request { writing.end(request, recorded.outcome, at: recorded.at) }
       if writing.count > 0 { _ = try await connection.run(writing) }
       return recorded
     }

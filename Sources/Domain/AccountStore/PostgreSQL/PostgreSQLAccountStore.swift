@@ -232,6 +232,29 @@ final class PostgreSQLAccountStore: AccountStore {
     }
   }
 
+  /// Notes what we have ended ourselves.
+  func noteOwnRevocation(
+    of account: Account, for client: ClientID, at time: Timestamp
+  ) async throws(AccountStoreError) {
+    try await keyed.write(to: CollectionOfOne(account)) { connection, keys in
+      let hash = keys.hash(of: account)
+      var reading = Batch.locked
+      reading.lock([hash], keys)
+      let first = reading.count
+      PostgreSQLTokens.readOwnRevocations(of: hash, in: &reading)
+      var noted: [OwnRevocation] = []
+      try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
+        if execution == first { noted.append(try OwnRevocation(reading: row)) }
+      }
+      guard !noted.contains(where: { $0.client == client }) else { return }
+      var changed = ChangedAccount(hash, AccountFacts())
+      changed.note(OwnRevocation(of: client, at: time, isProven: true))
+      var writing = Batch()
+      try PostgreSQLWrites.write([changed], keys, in: &writing)
+      _ = try await connection.run(writing)
+    }
+  }
+
   /// What is known of mail to each account, all as of one moment.
   func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
     guard !accounts.isEmpty else { return [] }

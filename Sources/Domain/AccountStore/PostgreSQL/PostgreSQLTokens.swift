@@ -34,6 +34,16 @@ enum PostgreSQLTokens {
     of account: Account, _ keys: StoreKeys, with connection: Connection
   ) async throws -> [OwnRevocation] {
     var batch = Batch()
+    readOwnRevocations(of: keys.hash(of: account), in: &batch)
+    var revocations: [OwnRevocation] = []
+    try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
+      revocations.append(try OwnRevocation(reading: row))
+    }
+    return revocations
+  }
+
+  /// Adds an execution that reads them.
+  static func readOwnRevocations(of hash: AccountHash, in batch: inout Batch) {
     batch.append(
       """
       SELECT client, at, is_proven FROM siwa.own_revocation AS own
@@ -41,12 +51,14 @@ enum PostgreSQLTokens {
         AND NOT EXISTS (SELECT FROM siwa.account WHERE hash = $1 AND signed_in_at > own.at)
         AND NOT EXISTS (SELECT FROM siwa.erasure_fence WHERE hash = $1 AND signed_in_at > own.at)
       ORDER BY client COLLATE "C"
-      """, keys.hash(of: account).bytes)
-    var revocations: [OwnRevocation] = []
-    try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
-      guard let client = ClientID(try row.value(0)) else { throw .unexpectedValue("a revocation's client") }
-      revocations.append(OwnRevocation(of: client, at: try row.time(1), isProven: try row.value(2)))
-    }
-    return revocations
+      """, hash.bytes)
+  }
+}
+
+extension OwnRevocation {
+  /// Reads one from a row.
+  init(reading row: borrowing Row) throws(PostgreSQLError) {
+    guard let client = ClientID(try row.value(0)) else { throw .unexpectedValue("a revocation's client") }
+    self.init(of: client, at: try row.time(1), isProven: try row.value(2))
   }
 }

@@ -117,6 +117,16 @@ enum PostgreSQLWrites {
         """, hash.bytes, row.fingerprint, token.kind.rawValue, token.client.text, row.token.issuedAt.milliseconds,
         row.value, marks.claimedAt?.milliseconds, marks.validatedAt?.milliseconds, marks.invalidAt?.milliseconds)
     }
+    for account in accounts {
+      for app in account.signedInTo {
+        batch.append(
+          """
+          DELETE FROM siwa.token WHERE hash = $1 AND client = $2 AND kind = 'refresh' AND number NOT IN (
+            SELECT number FROM siwa.token WHERE hash = $1 AND client = $2 AND kind = 'refresh' AND invalid_at IS NULL
+            ORDER BY issued_at DESC, number DESC LIMIT $3)
+          """, account.hash.bytes, app.text, StoredToken.mostOfAnApp)
+      }
+    }
   }
 
   private static func writeRelays(

@@ -119,6 +119,25 @@ package final class SQLiteAccountStore: AccountStore {
     }
   }
 
+  /// Notes what we have ended ourselves.
+  package func noteOwnRevocation(
+    of account: Account, for client: ClientID, at time: Timestamp
+  ) async throws(AccountStoreError) {
+    try await commits.run { file throws(AccountStoreError) in
+      try file.write { () throws(AccountStoreError) in
+        try file.move(CollectionOfOne(account))
+        let hash = file.keys.hash(of: account)
+        let noted = try AccountStoreError.translating { () throws(SQLiteError) in
+          try file.accounts.ownRevocations(of: hash)
+        }
+        guard !noted.contains(where: { $0.client == client }) else { return }
+        var changed = ChangedAccount(hash, AccountFacts())
+        changed.note(OwnRevocation(of: client, at: time, isProven: true))
+        try file.write([changed])
+      }
+    }
+  }
+
   /// What is known of mail to each account, all as of one moment.
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
     try await reads.run { reader throws(AccountStoreError) in try reader.relayStates(of: accounts) }

@@ -15,6 +15,7 @@ final class SQLiteAccounts {
   private let tokenReading: Statement
   private let keptTokenReading: Statement
   private let tokenRemoval: Statement
+  private let surplusRemoval: Statement
   private let tokenQuestion: Statement
   private let ended: Statement
   private let endedReading: Statement
@@ -65,6 +66,12 @@ final class SQLiteAccounts {
       """)
     tokenRemoval = try database.prepare(
       "DELETE FROM token WHERE hash = ?1 AND issued_at <= ?3 AND (?2 = '' OR client = ?2)")
+    surplusRemoval = try database.prepare(
+      """
+      DELETE FROM token WHERE hash = ?1 AND client = ?2 AND kind = 'refresh' AND number NOT IN (
+        SELECT number FROM token WHERE hash = ?1 AND client = ?2 AND kind = 'refresh' AND invalid_at IS NULL
+        ORDER BY issued_at DESC, number DESC LIMIT ?3)
+      """)
     tokenQuestion = try database.prepare(
       "SELECT 1 FROM token WHERE hash = ?1 AND issued_at <= ?3 AND (?2 = '' OR client = ?2) LIMIT 1")
     ended = try database.prepare(
@@ -221,6 +228,7 @@ final class SQLiteAccounts {
         hash, row.fingerprint, token.kind.rawValue, token.client.text, row.token.issuedAt.milliseconds, row.value,
         marks.claimedAt?.milliseconds, marks.validatedAt?.milliseconds, marks.invalidAt?.milliseconds)
     }
+    for app in account.signedInTo { try surplusRemoval.run(hash, app.text, StoredToken.mostOfAnApp) }
     for revocation in account.ownRevocations.values {
       try ownRevocation.run(
         hash, revocation.client.text, revocation.time.milliseconds, revocation.isProven ? 1 as Int64 : 0, generation)

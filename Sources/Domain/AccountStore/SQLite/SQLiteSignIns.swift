@@ -28,7 +28,8 @@ final class SQLiteSignIns {
       SELECT request, content, outcome, signed_in_at FROM code_exchange WHERE request = ?1 OR code = ?2
       ORDER BY request = ?1 DESC LIMIT 1
       """)
-    outcomeReading = try database.prepare("SELECT outcome, begun_at FROM code_exchange WHERE request = ?")
+    outcomeReading = try database.prepare(
+      "SELECT outcome, begun_at, signed_in_at FROM code_exchange WHERE request = ?")
     ending = try database.prepare("UPDATE code_exchange SET outcome = ?2, signed_in_at = ?3 WHERE request = ?1")
     removal = try database.prepare("DELETE FROM code_exchange WHERE request = ? AND outcome = 'begun'")
     unfinished = try database.prepare(
@@ -54,12 +55,13 @@ final class SQLiteSignIns {
     }
   }
 
-  /// What came of an exchange, and when it was begun; nil where there is none, and no outcome where nothing came of it yet.
+  /// What came of an exchange and when, and when it was begun; nil where there is none, and no outcome where nothing came
+  /// of it yet.
   func outcome(
     of request: SHA256Digest
-  ) throws(SQLiteError) -> (outcome: CodeExchange.Outcome?, begunAt: Timestamp)? {
+  ) throws(SQLiteError) -> (outcome: CodeExchange.Outcome?, begunAt: Timestamp, at: Timestamp)? {
     try outcomeReading.first(request.bytes) { row throws(SQLiteError) in
-      (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1))
+      (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1), try row.time(2))
     }
   }
 
@@ -95,13 +97,16 @@ extension SQLiteStoreFile {
     claiming claim: TransferClaim?
   ) throws(AccountStoreError) -> RecordedSignIn {
     try write { () throws(AccountStoreError) in
-      let applesTime = time
       var time = time
       if let request {
         let (found, deletion) = try AccountStoreError.translating { () throws(SQLiteError) in
           (try signIns.outcome(of: request), try deletions.last(of: keys.id(of: account)))
         }
-        if let outcome = found?.outcome, let recorded = RecordedSignIn(outcome, of: tokens) { return recorded }
+        if let found, let outcome = found.outcome,
+          let recorded = RecordedSignIn(outcome, at: found.at, of: tokens)
+        {
+          return recorded
+        }
         if let found, let deletion { time = deletion.time(ofSignIn: time, begunAt: found.begunAt) }
       }
       try move(CollectionOfOne(account))
@@ -116,10 +121,10 @@ extension SQLiteStoreFile {
       } else {
         try write([changed])
       }
-      let recorded = RecordedSignIn(isNew: facts.signedInAt == nil, over: over)
+      let recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)
       guard let request else { return recorded }
       try AccountStoreError.translating { () throws(SQLiteError) in
-        try signIns.end(request, recorded.outcome, at: applesTime)
+        try signIns.end(request, recorded.outcome, at: recorded.at)
       }
       return recorded
     }

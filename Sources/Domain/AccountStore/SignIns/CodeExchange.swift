@@ -86,23 +86,25 @@ package struct CodeExchange: Sendable, Hashable {
 
 /// What became of a sign-in that was recorded.
 package struct RecordedSignIn: Sendable, Hashable {
+  /// When it counts as made: later than every deletion that was asked for before it was begun, whatever Apple's clock says.
+  package let at: Timestamp
   /// Whether the account had not signed in before, or not since it was erased.
   package let isNew: Bool
   /// The tokens that are not kept.
   package let over: [NewToken]
 
   /// What became of it.
-  package init(isNew: Bool, over: [NewToken]) { (self.isNew, self.over) = (isNew, over) }
+  package init(at time: Timestamp, isNew: Bool, over: [NewToken]) { (at, self.isNew, self.over) = (time, isNew, over) }
 
   /// The same as the outcome of an exchange.
   var outcome: CodeExchange.Outcome { !over.isEmpty ? .over : isNew ? .new : .known }
 
   /// What was recorded of these tokens before; nil where Apple's refusal was.
-  init?(_ outcome: CodeExchange.Outcome, of tokens: [NewToken]) {
+  init?(_ outcome: CodeExchange.Outcome, at time: Timestamp, of tokens: [NewToken]) {
     switch outcome {
-    case .new: self.init(isNew: true, over: [])
-    case .known: self.init(isNew: false, over: [])
-    case .over: self.init(isNew: false, over: tokens)
+    case .new: self.init(at: time, isNew: true, over: [])
+    case .known: self.init(at: time, isNew: false, over: [])
+    case .over: self.init(at: time, isNew: false, over: tokens)
     case .refused: return nil
     }
   }
