@@ -88,6 +88,94 @@ import Testing
     }
   }
 
+  /// Apple ends the authorizations of all apps that share consent with that of one.
+  @Test(arguments: [true, false])
+  func whoIsSignedInToAnotherAppThatSharesConsentStaysSo(_ sharesConsent: Bool) async throws {
+    try await Rig.run(groups: sharesConsent ? nil : [[Rig.app], [Rig.web]]) { rig in
+      let bob = Person(named: "Bob")
+      let web = NewToken(
+        kind: .refresh, client: try #require(ClientID(Rig.web)), value: try #require(SecretToken("of-the-web")))
+      _ = try await rig.store.recordSignIn(try rig.account(bob), at: .now - .seconds(60), tokens: [web])
+      rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
+      await rig.signIns.drain()
+      #expect(rig.apple.isAuthorized(bob, for: Rig.app) == sharesConsent)
+      #expect(rig.apple.revocationsAsked == rig.own + (sharesConsent ? 0 : 1))
+    }
+  }
+
+  /// An access token ends within the hour, and nobody could revoke by it then.
+  @Test func aTokenThatIsNoRefreshTokenCoversNothing() async throws {
+    try await Rig.run { rig in
+      let bob = Person(named: "Bob")
+      let old = NewToken(
+        kind: .access, client: try #require(ClientID(Rig.app)), value: try #require(SecretToken("of-an-hour-ago")))
+      _ = try await rig.store.recordSignIn(try rig.account(bob), at: .now - .seconds(4000), tokens: [old])
+      rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
+      await rig.signIns.drain()
+      #expect(!rig.apple.isAuthorized(bob, for: Rig.app))
+    }
+  }
+
+  /// Or Apple would end the token that it may have granted for that.
+  @Test func nothingIsRevokedWhileTheSamePersonSignsIn() async throws {
+    try await Rig.run { rig in
+      let bob = Person(named: "Bob")
+      let id = rig.store.id(of: try rig.account(bob))
+      func digest(_ text: String) -> SHA256Digest { SHA256.digest(of: Array(text.utf8)) }
+      let exchange = CodeExchange(
+        request: digest("request"), content: digest("content"), code: digest("code"), account: id,
+        client: try #require(ClientID(Rig.app)), begunAt: .now)
+      #expect(try await rig.store.begin(exchange) == .begun)
+      rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
+      try await until { rig.store.counts[.lastDeletion, default: 0] > 0 || rig.registry.text.contains("waiting 1") }
+      #expect(rig.apple.isAuthorized(bob, for: Rig.app) && rig.apple.revocationsAsked == rig.own)
+      try await rig.store.end(exchange, as: .refused)
+      try await until { rig.registry.text.contains("siwa_accounts_tokens_waiting 0") }
+      #expect(!rig.apple.isAuthorized(bob, for: Rig.app))
+    }
+  }
+
+  /// The person has withdrawn nothing: Apple tells of our own doing.
+  @Test func whatIsRevokedUnaskedIsNotedAsOurOwnDoing() async throws {
+    try await Rig.run { rig in
+      let bob = Person(named: "Bob")
+      rig.store.before = Rig.failing(.noteOwnRevocation)
+      rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
+      try await until { rig.store.counts[.noteOwnRevocation, default: 0] > 0 }
+      rig.store.before = { _ in }
+      await rig.signIns.drain()
+      #expect(try await rig.store.ownRevocations(of: rig.account(bob)).map(\.client.text) == [Rig.app])
+      #expect(try await rig.store.ownRevocations(of: rig.account(ada)).isEmpty)
+    }
+  }
+
+  /// Its outcome is in the store, and what is left to be done changes nothing about it.
+  @Test func theSameRequestIsAnsweredTheSameWhileItsTokenWaitsToBeRevoked() async throws {
+    try await Rig.run { rig in
+      let bob = Person(named: "Bob")
+      let request = try await rig.request(ada, withCodeOf: bob)
+      rig.store.before = Rig.failing(.knowledge)
+      rig.expect(.codeRefused, try await rig.signIn(request))
+      #expect(rig.registry.text.contains("siwa_accounts_tokens_waiting 1"))
+      rig.expect(.codeRefused, try await rig.signIn(request))
+      rig.store.before = { _ in }
+    }
+  }
+
+  /// Without an Idempotency-Key the code is what tells requests apart.
+  @Test func aCodeThatCameWithAnotherRequestIsNoMatterOfAKey() async throws {
+    try await Rig.run { rig in
+      let request = try await rig.request(ada)
+      #expect(try await rig.signIn(request).get().isNew)
+      let other = try rig.another(request, redirectURI: "https://shop.example/other")
+      rig.expect(.beginAgain, try await rig.signIn(other))
+      let named = try await rig.request(ada)
+      #expect(try await !rig.signIn(named, named: "a-key").get().isNew)
+      let wrong = try rig.another(named, redirectURI: "https://shop.example/other")
+      rig.expect(.idempotencyKeyReused, try await rig.signIn(wrong, named: "a-key"))
+    }
+  }
+
   /// Apple has signed the exchange's identity token with a key that cannot be had yet.
   @Test func aTokenOfWhichNobodyCanSayWhoseItIsIsNotRevoked() async throws {
     try await Rig.run { rig in
@@ -163,6 +251,24 @@ import Testing
         rig.store, metrics: rig.metrics, logger: rig.logger, now: { .now + .seconds(23 * 3600 + 1) })
       try await exchanges.look()
       #expect(try await rig.unfinished() == 0)
+      #expect(rig.registry.text.contains("siwa_accounts_exchanges_unresolved_total 1"))
+    }
+  }
+
+  /// A token of before may have been dead by then, unless Apple calls it good afterwards.
+  @Test func aTokenOfBeforeCoversNoExchangeThatWasBrokenOff() async throws {
+    try await Rig.run { rig in
+      let old = NewToken(
+        kind: .refresh, client: try #require(ClientID(Rig.app)), value: try #require(SecretToken("of-yesterday")))
+      _ = try await rig.store.recordSignIn(try rig.account(ada), at: .now - .seconds(86_400), tokens: [old])
+      rig.apple.tokensAnswer = .lost
+      rig.expect(.beginAgain, try await rig.signIn(try await rig.request(ada, asking: .tokens)))
+      for (hours, left) in [(22, 1), (24, 1), (26, 0)] as [(Int64, Int)] {
+        let exchanges = ExchangeWatch(
+          rig.store, metrics: rig.metrics, logger: rig.logger, now: { .now + .seconds(hours * 3600) })
+        try await exchanges.look()
+        #expect(try await rig.unfinished() == left, "\(hours)")
+      }
       #expect(rig.registry.text.contains("siwa_accounts_exchanges_unresolved_total 1"))
     }
   }
@@ -321,9 +427,16 @@ private final class Rig {
   private(set) var own = 0
   private let endpoints: AppleTokenEndpoints
   private let tokens: IdentityTokens
+  private let groups: ConsentGroups
   private let client: ClientID
 
-  static func run(_ body: @Loop (Rig) async throws -> Void) async throws {
+  /// Runs `body`; `groups` are the apps that share consent, nil is all.
+  static func run(
+    groups: [[String]]? = nil, _ body: @Loop (Rig) async throws -> Void
+  ) async throws {
+    let named = try groups.map { groups in
+      [try #require(TeamID(team)): try groups.map { Set(try $0.map { try #require(ClientID($0)) }) }]
+    }
     let apple = SimulatedApple(
       ring: ring, issuer: AppleNotification.appleIssuer, trustAnchors: .system, clock: { .now })
     let server = try SimulatedAppleServer(apple, port: 0, tls: nil)
@@ -338,7 +451,7 @@ private final class Rig {
         keysFile: files.path + "/keys.json", keysRefresh: .seconds(3600), keysPause: .seconds(1),
         deadline: .seconds(60), clockTolerance: .seconds(60), trustedCA: nil, proxy: .none),
       userAgent: "tests", registry: MetricsRegistry(), logger: logger)
-    let rig = try Rig(apple, server, store, keys, logger)
+    let rig = try Rig(apple, server, store, keys, ConsentGroups(named ?? [:]), logger)
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { await server.run() }
       group.addTask(executorPreference: Loop.executor) { await keys.run() }
@@ -351,9 +464,10 @@ private final class Rig {
   }
 
   private init(
-    _ apple: SimulatedApple, _ server: SimulatedAppleServer, _ store: WatchedStore, _ keys: AppleKeys, _ logger: Logger
+    _ apple: SimulatedApple, _ server: SimulatedAppleServer, _ store: WatchedStore, _ keys: AppleKeys,
+    _ groups: ConsentGroups, _ logger: Logger
   ) throws {
-    (self.apple, self.store, self.logger) = (apple, store, logger)
+    (self.apple, self.store, self.groups, self.logger) = (apple, store, groups, logger)
     client = try #require(ClientID(Self.app))
     let team = try #require(TeamID(Self.team))
     let key = try apple.enroll(team: Self.team, clients: [Self.app])
@@ -376,13 +490,15 @@ private final class Rig {
     )
     metrics = AccountsMetrics(registry)
     signIns = SignIns(
-      store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now }, random: { [pauses] in pauses.next() })
+      store, endpoints, tokens, groups, metrics: metrics, logger: logger, now: { .now },
+      random: { [pauses] in pauses.next() })
   }
 
   /// As another process would, after this one.
   func another() -> Rig {
     signIns = SignIns(
-      store, endpoints, tokens, metrics: metrics, logger: logger, now: { .now }, random: { [pauses] in pauses.next() })
+      store, endpoints, tokens, groups, metrics: metrics, logger: logger, now: { .now },
+      random: { [pauses] in pauses.next() })
     return self
   }
 
@@ -408,9 +524,18 @@ private final class Rig {
     return try unsafe SignInRequest(reading: body.bytes.span.bytes)
   }
 
-  func signIn(_ request: SignInRequest) async throws -> Result<SignedIn, Problem> {
+  /// The same, but for where the person was sent back to.
+  func another(_ request: SignInRequest, redirectURI: String) throws -> SignInRequest {
+    let body: JSONValue = [
+      "identityToken": .string(request.identityToken.text), "authorizationCode": .string(request.code.text),
+      "clientId": .string(Self.app), "redirectUri": .string(redirectURI),
+    ]
+    return try unsafe SignInRequest(reading: body.bytes.span.bytes)
+  }
+
+  func signIn(_ request: SignInRequest, named key: String? = nil) async throws -> Result<SignedIn, Problem> {
     do throws(Problem) {
-      return .success(try await signIns.signIn(request, named: nil, by: "shop"))
+      return .success(try await signIns.signIn(request, named: key, by: "shop"))
     } catch {
       return .failure(error)
     }

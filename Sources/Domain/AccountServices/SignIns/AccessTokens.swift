@@ -75,10 +75,12 @@ final class AccessTokens {
         ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
       throw .unavailable("The account store does not answer. Repeat the same request.")
     }
-    guard case .known(let profile) = knowledge, sight.signIns(of: profile, for: clients) != nil else {
+    guard case .known(let profile) = knowledge, let signIns = sight.signIns(of: profile, for: clients) else {
       throw Problem(.notFound, "There is no such account of the caller's apps.")
     }
-    let own = tokens.filter { token in client.map { $0 == token.token.client } ?? clients.contains(token.token.client) }
+    // Tokens that are known to be invalid stand for no sign-in.
+    let living = Set(signIns.map(\.client)).intersection(client.map { [$0] } ?? clients)
+    let own = tokens.filter { living.contains($0.token.client) }
     guard Set(own.map(\.token.client)).count <= 1 else {
       throw Problem(.malformed, "clientId is needed: the person has signed in to several of the caller's apps.")
     }

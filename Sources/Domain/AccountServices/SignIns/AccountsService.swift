@@ -58,8 +58,8 @@ package final class AccountsService: Service {
       issuer: configuration.apple.issuer, teams: configuration.teams.teams,
       clockTolerance: configuration.apple.clockTolerance)
     let signIns = SignIns(
-      store, endpoints, IdentityTokens(verifier, keys, now: { Timestamp.now }), metrics: metrics, logger: logger,
-      now: { Timestamp.now }, random: { Double.random(in: 0...1) })
+      store, endpoints, IdentityTokens(verifier, keys, now: { Timestamp.now }), configuration.groups, metrics: metrics,
+      logger: logger, now: { Timestamp.now }, random: { Double.random(in: 0...1) })
     self.signIns = signIns
     exchanges = ExchangeWatch(store, metrics: metrics, logger: logger, now: { Timestamp.now })
     let kafka = try configuration.kafka.configuration(of: AccountsCommand.program)

@@ -159,7 +159,9 @@ extension DeletionProgress {
   /// Whether nobody but the person can end the authorization, or is known to have: without a token Apple cannot be asked.
   var isEndedByHand: Bool {
     guard state != .superseded else { return false }
-    return !deletion.hadTokens || revocation?.outcome == TokenRevoker.Outcome.unproven.rawValue
+    guard let revocation else { return !deletion.hadTokens }
+    // A sign-in that was under way when it was asked for has brought a token since.
+    return [TokenRevoker.Outcome.noToken, .unproven].map(\.rawValue).contains(revocation.outcome)
   }
 
   private static func word(_ entry: LedgerEntry) -> String {

@@ -6,8 +6,9 @@ import Telemetry
 /// Looks after exchanges that were broken off: Apple may have granted a token that nobody got.
 ///
 /// Nobody can use such a token, and nobody can revoke it by itself. But whatever token of the same person and app is revoked
-/// ends the whole authorization, that one included. So an exchange is over once a token of the person for the app is held.
-/// Where none is within a day, it is said as an error, and counted.
+/// ends the whole authorization, that one included. So an exchange is over once a token of the person for the app is held that
+/// was good after it: one that was granted then, or that Apple has called good since. Where none is within a day, it is said
+/// as an error, and counted.
 @Loop
 final class ExchangeWatch {
   private static let pulse = Duration.seconds(60)
@@ -15,6 +16,10 @@ final class ExchangeWatch {
   private static let grace = Duration.seconds(4200)
   /// How long it may take the person to come again.
   private static let limit = Duration.seconds(23 * 3600)
+  /// How long where an older token is held, which Apple is asked about once a day.
+  private static let limitOfHeld = Duration.seconds(25 * 3600)
+  /// How far Apple's clock, which tells whole seconds, may be behind ours.
+  private static let tolerance = Duration.seconds(60)
   private static let page = 1000
 
   private let store: any AccountStore
@@ -40,10 +45,10 @@ final class ExchangeWatch {
   /// Looks once.
   func look() async throws(AccountStoreError) {
     for exchange in try await store.unfinishedExchanges(before: now() - Self.grace, limit: Self.page) {
-      let isOld = exchange.begunAt + Self.limit <= now()
-      if try await isCovered(exchange) {
+      let held = try await held(exchange)
+      if let held, max(held.time, held.validatedAt ?? held.time) + Self.tolerance > exchange.begunAt {
         logger.info("an exchange that was broken off is covered by a token that is held", metadata(of: exchange))
-      } else if isOld {
+      } else if exchange.begunAt + (held == nil ? Self.limit : Self.limitOfHeld) <= now() {
         metrics.unresolved.increment()
         logger.error(
           "an exchange was broken off, and nobody knows whether Apple granted a token", metadata(of: exchange))
@@ -55,9 +60,9 @@ final class ExchangeWatch {
     }
   }
 
-  private func isCovered(_ exchange: CodeExchange) async throws(AccountStoreError) -> Bool {
-    guard case .known(let profile) = try await store.knowledge(of: exchange.account) else { return false }
-    return profile.signIns.contains { $0.client == exchange.client }
+  private func held(_ exchange: CodeExchange) async throws(AccountStoreError) -> AccountProfile.SignIn? {
+    guard case .known(let profile) = try await store.knowledge(of: exchange.account) else { return nil }
+    return profile.signIns.first { $0.client == exchange.client }
   }
 
   private func metadata(of exchange: CodeExchange) -> LogMetadata {

@@ -10,7 +10,7 @@ struct SignedIn {
   let token: VerifiedIdentityToken
   let id: AccountID
   let isNew: Bool
-  /// When Apple signed the exchange's own identity token.
+  /// When it counts as made: what ends sessions of before is not later.
   let at: Timestamp
   let relay: RelayKnowledge
   /// Whom the operator knows the person as, where they come from another team and were recognized.
@@ -24,16 +24,17 @@ struct SignedIn {
 /// store does not take is offered to it again, for an hour at most, or until the program ends.
 ///
 /// To revoke a token at Apple ends the person's whole authorization for the app, and Apple says so as if the person had
-/// withdrawn consent. So none is revoked but where it is known whose it is, and that no other of that person and app is
-/// held. Whatever else cannot be kept stays noted as an exchange of which nobody knows what came (`ExchangeWatch`).
+/// withdrawn consent, which ends that of all apps that share it. So none is revoked but where it is known whose it is, that no
+/// living one of that person and those apps is held, and that no sign-in of theirs is under way; and it is noted that it was
+/// our doing. Whatever else cannot be kept stays noted as an exchange of which nobody knows what came (`ExchangeWatch`).
 @Loop
 final class SignIns {
   /// How many sign-ins may be on their way at once, those included whose tokens wait for the store.
   private static let mostUnderWay = 1024
   /// How long a token may wait for the store.
   private static let patience = Duration.seconds(3600)
-  /// Later than any sign-in, by whatever clock.
-  private static let future = Duration.seconds(366 * 86_400)
+  /// How long a sign-in is taken to be under way of which nothing comes.
+  private static let longestSignIn = Duration.seconds(120)
   private static let pace = RetryPace(first: .seconds(1), longest: .seconds(30))
 
   private typealias Outcome = Result<(isNew: Bool, at: Timestamp), Problem>
@@ -44,25 +45,37 @@ final class SignIns {
     let task: Task<Outcome, Never>
   }
 
+  /// Work that a request has left behind.
+  private struct Held {
+    let number: Int
+    let content: SHA256Digest
+    /// Whether the outcome of the request depends on it.
+    let decides: Bool
+    let task: Task<Void, Never>
+  }
+
   private let store: any AccountStore
   private let endpoints: AppleTokenEndpoints
   private let tokens: IdentityTokens
+  private let groups: ConsentGroups
   private let metrics: AccountsMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
   private let random: @Sendable () -> Double
   private var underWay: [SHA256Digest: UnderWay] = [:]
   /// Tokens that wait for the store or to be revoked, by the request that they were granted for.
-  private var waiting: [SHA256Digest: Task<Void, Never>] = [:]
+  private var waiting: [SHA256Digest: Held] = [:]
+  private var lastHeld = 0
   private var naps: [SHA256Digest: Task<Void, Never>] = [:]
   private var isEnding = false
 
-  /// Signs people in with these; `random` is from 0 to 1.
+  /// Signs people in with these; `groups` say which apps share consent, and `random` is from 0 to 1.
   init(
-    _ store: any AccountStore, _ endpoints: AppleTokenEndpoints, _ tokens: IdentityTokens, metrics: AccountsMetrics,
-    logger: Logger, now: @escaping @Sendable () -> Timestamp, random: @escaping @Sendable () -> Double
+    _ store: any AccountStore, _ endpoints: AppleTokenEndpoints, _ tokens: IdentityTokens, _ groups: ConsentGroups,
+    metrics: AccountsMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp,
+    random: @escaping @Sendable () -> Double
   ) {
-    (self.store, self.endpoints, self.tokens) = (store, endpoints, tokens)
+    (self.store, self.endpoints, self.tokens, self.groups) = (store, endpoints, tokens, groups)
     (self.metrics, self.logger, self.now, self.random) = (metrics, logger, now, random)
   }
 
@@ -71,7 +84,10 @@ final class SignIns {
     let token = try await believe(request)
     let id = store.id(of: token.account)
     let exchange = request.exchange(of: id, named: key, by: caller, at: now())
-    let outcome = await outcome(of: exchange, request, token)
+    let outcome = await outcome(of: exchange, request, token).mapError { problem in
+      // Without a name of the caller's, the code is what names the request.
+      problem.kind == .idempotencyKeyReused && key == nil ? .otherRequest : problem
+    }
     metrics.count(AccountsMetrics.Outcome(outcome))
     let (isNew, at) = try outcome.get()
     do throws(AccountStoreError) {
@@ -95,7 +111,7 @@ final class SignIns {
     for nap in naps.values { nap.cancel() }
     while let task = underWay.first?.value.task { _ = await task.value }
     for nap in naps.values { nap.cancel() }
-    while let task = waiting.first?.value { await task.value }
+    while let held = waiting.first?.value { await held.task.value }
   }
 
   // MARK: Steps
@@ -122,7 +138,9 @@ final class SignIns {
       guard same.content == exchange.content else { return .failure(.otherContent) }
       return await same.task.value
     }
-    if waiting[exchange.request] != nil { return .failure(.notKept) }
+    if let held = waiting[exchange.request], held.decides {
+      return .failure(held.content == exchange.content ? .notKept : .otherContent)
+    }
     guard !isEnding, underWay.count + waiting.count < Self.mostUnderWay else {
       return .failure(.unavailable("Too much is under way. Repeat the same request."))
     }
@@ -205,7 +223,7 @@ final class SignIns {
           "owner.hash": .describing(store.hash(of: own.account)),
         ])
       await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
-      hold(exchange) { await self.revokeUnlessCovered(refresh, of: own.account, exchange) }
+      hold(exchange, decides: false) { await self.revokeUnlessCovered(refresh, of: own.account, exchange) }
       return .failure(.codeOfSomebodyElse)
     }
     let signIn = Kept(
@@ -215,7 +233,7 @@ final class SignIns {
       return await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
     } catch {
       note("a sign-in could not be kept, and is offered to the store again", error)
-      hold(exchange) { await self.offer(signIn, of: exchange) }
+      hold(exchange, decides: true) { await self.offer(signIn, of: exchange) }
       return .failure(.notKept)
     }
   }
@@ -236,8 +254,8 @@ final class SignIns {
 
   /// What follows from what the store has recorded.
   private func settle(_ signIn: Kept, of exchange: CodeExchange, as recorded: RecordedSignIn) async -> Outcome {
-    guard !recorded.over.isEmpty else { return .success((recorded.isNew, signIn.at)) }
-    hold(exchange) { await self.revokeUnlessCovered(signIn.refresh, of: signIn.account, exchange) }
+    guard !recorded.over.isEmpty else { return .success((recorded.isNew, recorded.at)) }
+    hold(exchange, decides: false) { await self.revokeUnlessCovered(signIn.refresh, of: signIn.account, exchange) }
     return .failure(.over)
   }
 
@@ -256,7 +274,7 @@ final class SignIns {
       return .failure(.codeRefused)
     }
     await end(exchange) { store throws(AccountStoreError) in try await store.forget(exchange) }
-    let wait = error.retryAfter.map { Int($0.components.seconds) } ?? 5
+    let wait = error.retryAfter.map { max(1, Int($0.components.seconds)) } ?? 5
     return .failure(.unavailable("Apple cannot be asked now. Repeat the same request.", retryAfter: wait))
   }
 
@@ -271,13 +289,20 @@ final class SignIns {
 
   // MARK: Tokens that nobody else knows
 
-  private func hold(_ exchange: CodeExchange, _ work: @escaping @Loop () async -> Void) {
-    waiting[exchange.request] = Task(executorPreference: Loop.executor) { await self.carry(exchange, through: work) }
+  /// Goes on with `work` behind the request's answer. What takes the place of other work of the request follows from that,
+  /// and is its last step.
+  private func hold(_ exchange: CodeExchange, decides: Bool, _ work: @escaping @Loop () async -> Void) {
+    lastHeld += 1
+    let number = lastHeld
+    waiting[exchange.request] = Held(
+      number: number, content: exchange.content, decides: decides,
+      task: Task(executorPreference: Loop.executor) { await self.carry(exchange, number, through: work) })
     metrics.waiting.set(Double(waiting.count))
   }
 
-  private func carry(_ exchange: CodeExchange, through work: @Loop () async -> Void) async {
+  private func carry(_ exchange: CodeExchange, _ number: Int, through work: @Loop () async -> Void) async {
     await work()
+    guard waiting[exchange.request]?.number == number else { return }
     waiting[exchange.request] = nil
     metrics.waiting.set(Double(waiting.count))
   }
@@ -302,16 +327,19 @@ final class SignIns {
       ["account.hash": .describing(store.hash(of: signIn.account)), "client": .describing(exchange.client)])
   }
 
-  /// Revokes a token that is kept for nobody; not where another one of the person and the app is held, whose authorization
-  /// Apple would end with it, and which ends this one in time. While the store cannot say that, it waits.
+  /// Revokes a token that is kept for nobody; not where a living one of the person and of the apps that share consent is held,
+  /// whose authorization Apple would end with it, and which ends this one in time. While the store cannot say that, or
+  /// a sign-in of theirs is under way, it waits.
   private func revokeUnlessCovered(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async {
     let end = MonotonicTime.now + Self.patience
-    var attempts = 0
+    var (attempts, wait) = (0, Duration.zero)
     repeat {
-      let asked = await revoke(refresh, of: account, exchange)
-      guard case .again(let wait) = asked else { return }
+      if attempts > 0 { await nap(for: max(Self.pace.pause(after: attempts, random: random()), wait), of: exchange) }
       attempts += 1
-      await nap(for: max(Self.pace.pause(after: attempts, random: random()), wait), of: exchange)
+      switch await revoke(refresh, of: account, exchange) {
+      case .done: return
+      case .again(let pause): wait = pause
+      }
     } while !isEnding && MonotonicTime.now < end
     logger.error(
       "a token that is not kept was not revoked",
@@ -327,22 +355,40 @@ final class SignIns {
 
   private func revoke(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async -> Revocation {
     do throws(AccountStoreError) {
-      let question = TokenQuestion(of: account, issuedUpTo: now() + Self.future, clients: [exchange.client])
-      if try await store.holdsTokens([question]).first == true { return .done }
+      if try await isCovered(account, exchange.client) { return .done }
+      // Apple may have granted its token by now, and would end that with this one.
+      let since = now() - Self.longestSignIn
+      if try await store.signInUnderWay(of: store.id(of: account), after: since) != nil {
+        return .again(.milliseconds(500))
+      }
     } catch {
       note("nobody knows whether another token is held: one that is not kept is not revoked yet", error)
       return .again(.zero)
     }
     do throws(AppleTokenError) {
       try await endpoints.revoke(refresh, of: exchange.client)
-      logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
-      return .done
     } catch {
       logger.warning(
         "a token that is not kept could not be revoked",
         ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
       return .again(error.remedy == .none ? Self.pace.longest : error.retryAfter ?? .zero)
     }
+    do throws(AccountStoreError) {
+      try await store.noteOwnRevocation(of: account, for: exchange.client, at: now())
+    } catch {
+      // To revoke it once more changes nothing.
+      note("a token that is not kept was revoked, which could not be noted yet", error)
+      return .again(.zero)
+    }
+    logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
+    return .done
+  }
+
+  /// Whether a living token is held that Apple would end with one of this app's.
+  private func isCovered(_ account: Account, _ client: ClientID) async throws(AccountStoreError) -> Bool {
+    guard case .known(let profile) = try await store.knowledge(of: store.id(of: account)) else { return false }
+    let sharing = groups.clients(of: account.team, sharing: client)
+    return profile.signIns.contains { sharing?.contains($0.client) ?? true }
   }
 
   /// Sleeps, unless the program ends.
@@ -389,6 +435,8 @@ extension AccountsMetrics.Outcome {
 extension Problem {
   fileprivate static let otherContent = Problem(
     .idempotencyKeyReused, "The Idempotency-Key was sent with another request. A new request wants a new one.")
+  fileprivate static let otherRequest = beginAgain(
+    "The authorization code was sent with another request. What was asked for with it before stands.")
   fileprivate static let codeRefused = Problem(
     .codeRefused,
     "The authorization code was used, is older than five minutes, or belongs to another app or redirect URI.")

@@ -61,11 +61,11 @@ package final class TokenRevoker {
   /// happened: those of a later sign-in stand for another authorization.
   package func process(_ delivery: Delivery) async throws -> Decision {
     let event = delivery.event
+    let clients = groups.clients(endedBy: event)
     if event.kind == .consentRevoked {
-      let revocations = try await store.ownRevocations(of: event.account)
+      let revocations = try await store.ownRevocations(of: event.account, among: clients)
       if !revocations.isEmpty { return echo(event, of: revocations) }
     }
-    let clients = groups.clients(endedBy: event)
     let held = try await store.tokens(of: event.account)
     let tokens = held.filter { $0.isEnded(by: event, of: clients) }.map(\.token)
     if tokens.isEmpty, let clients, held.contains(where: { clients.contains($0.token.client) }) {

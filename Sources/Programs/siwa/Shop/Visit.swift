@@ -63,8 +63,8 @@ struct Visit {
   mutating func take(_ step: Step) {
     switch (state, step) {
     case (.open, .deletionAsked(let id)): state = .leaving(deletion: id)
-    // An end that happened before this sign-in is not this visit's.
-    case (.open, .sessionsEnded(let time)) where time > signedInAt: state = .ended
+    // An end that happened before this sign-in is not this visit's. A credential that is found invalid ends with its sign-in.
+    case (.open, .sessionsEnded(let time)) where time >= signedInAt: state = .ended
     case (.open, .customerErased), (.leaving, .customerErased), (.ended, .customerErased):
       state = .gone(deletion: deletion)
     case (.open, .sessionsEnded), (.leaving, _), (.ended, _), (.gone, _): break
