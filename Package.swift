@@ -129,7 +129,7 @@ let package = Package(
       [
         "AccountEvents", "AppleID", "AppleSimulator", "Cryptography", "EventLoop", "HTTPClient", "HTTPServer", "JSON",
         "TestSupport",
-      ]),
+      ], beside: ["Python"]),
     .target(
       name: "TestSupport",
       dependencies: ["COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],

@@ -16,7 +16,7 @@ final class Receiver {
   ) async throws {
     let receiver = Receiver(answering: statuses)
     let plan = DeliveryPlan(
-      receiver: try receiver.listen(), attempts: 3, pause: .milliseconds(1), deadline: .seconds(60))
+      receiver: try receiver.listen(), attempts: 3, pause: .milliseconds(1), deadline: .seconds(300))
     try await withThrowingTaskGroup { group in
       group.addTask { await receiver.run() }
       do {
@@ -54,7 +54,7 @@ extension HTTPServerConfiguration {
       address: .loopback(port: 0), tls: nil,
       limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
       deadlines: HTTPServerDeadlines(
-        handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(60)),
+        handshake: .seconds(300), head: .seconds(300), body: .seconds(300), idle: .seconds(300), request: .seconds(300)),
       sharesPort: false)
   }
 }

@@ -12,7 +12,7 @@ struct Rehearsal {
   let server: SimulatedAppleServer
   private let client = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 4,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 4,
       maximumRequests: 16))
 
   /// Runs `body` while the server runs.
@@ -28,14 +28,14 @@ struct Rehearsal {
     }
   }
 
-  func get(_ path: String, within deadline: Duration = .seconds(60)) async throws -> HTTPClientResponse {
+  func get(_ path: String, within deadline: Duration = .seconds(300)) async throws -> HTTPClientResponse {
     try await client.send(.get(try url(path), within: deadline, maximumBodySize: 20_000_000))
   }
 
   func post(_ json: String, to path: String) async throws -> HTTPClientResponse {
     try await client.send(
       .post(
-        [UInt8](json.utf8), to: try url(path), headers: [], isRepeatable: true, within: .seconds(60),
+        [UInt8](json.utf8), to: try url(path), headers: [], isRepeatable: true, within: .seconds(300),
         maximumBodySize: 65_536))
   }
 
@@ -44,7 +44,7 @@ struct Rehearsal {
   ) async throws -> HTTPClientResponse {
     try await client.send(
       .post(
-        form: form, to: try url(path), headers: headers, isRepeatable: true, within: .seconds(60),
+        form: form, to: try url(path), headers: headers, isRepeatable: true, within: .seconds(300),
         maximumBodySize: 65_536))
   }
 

@@ -66,8 +66,8 @@ import Testing
     for number in 1...4 {
       try await RunningProgram.run("siwa", ["accounts", "import", "--config", path]) { program in
         // Half a line is what a pipe may hold when its writer is killed.
-        try program.write(lines[..<(number * 1000)].joined() + "{\"sub\":")
         let before = lastWrite()
+        try program.write(lines[..<(number * 1000)].joined() + "{\"sub\":")
         try await until { lastWrite() != before }
         program.signal(SIGKILL)
         #expect(try await program.untilEnd() == .signal(SIGKILL))

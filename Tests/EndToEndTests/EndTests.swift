@@ -10,15 +10,15 @@ import Testing
 @Loop @Suite(.serialized) struct EndTests {
   /// Runs `body` while one notification waits for a Kafka that cannot be reached.
   private func withOneInFlight(
-    drainDeadline: String = "25s",
+    drainDeadline: String = "60s",
     _ body: @Loop (RunningIngress, EmbeddedCluster, Task<Int, any Error>) async throws -> Void
   ) async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
       // The spool would take it over long before.
       let deadlines = [
-        "SIWA_INGRESS_DEADLINES_PUBLISH": "25s", "SIWA_INGRESS_DEADLINES_DRAIN": drainDeadline,
-        "SIWA_INGRESS_SPOOL_AFTER": "29s",
+        "SIWA_INGRESS_DEADLINES_REQUEST": "90s", "SIWA_INGRESS_DEADLINES_PUBLISH": "55s",
+        "SIWA_INGRESS_DEADLINES_DRAIN": drainDeadline, "SIWA_INGRESS_SPOOL_AFTER": "60s",
       ]
       try await stage.ingress(deadlines) { ingress in
         try await ingress.untilReady()

@@ -251,12 +251,12 @@ import Testing
 
     func makeTopic(_ name: String, partitions: Int) async throws {
       _ = try await admin.createTopics(
-        [NewTopic(name, partitions: partitions, replicationFactor: 1)], within: .seconds(60))
-      _ = try await admin.awaitTopic(name, within: .seconds(60))
+        [NewTopic(name, partitions: partitions, replicationFactor: 1)], within: .seconds(120))
+      _ = try await admin.awaitTopic(name, within: .seconds(120))
     }
 
     func end(of topic: String) async throws -> Int64 {
-      try await admin.endOffsets(of: topic, within: .seconds(60)).values.reduce(0, +)
+      try await admin.endOffsets(of: topic, within: .seconds(120)).values.reduce(0, +)
     }
 
     func event(_ number: Int, _ kind: AccountEvent.Kind, of person: Person) throws -> KafkaRecord {

@@ -18,7 +18,7 @@ import Testing
     var configuration = HTTPClientConfiguration.testing(trustAnchors: anchors)
     configuration.connectTimeout = connectTimeout
     let request = HTTPClientRequest.get(
-      try #require(HTTPClientURL(url)), within: .seconds(60), maximumBodySize: 1000)
+      try #require(HTTPClientURL(url)), within: .seconds(300), maximumBodySize: 1000)
     do throws(HTTPClientError) {
       _ = try await HTTPClient(configuration).send(request)
       return nil

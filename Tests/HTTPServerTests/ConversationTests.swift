@@ -70,6 +70,7 @@ import Testing
     await turn()
     try await greedy.send(String(repeating: "GET /g HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", count: 900))
     try await modest.send("GET /m HTTP/1.1\r\nHost: a\r\n\r\n")
+    modest.settle()
     for _ in 0..<900 { _ = try await greedy.answer() }
     _ = try await modest.answer()
     let place = try #require(order.firstIndex(of: "/m"))

@@ -166,6 +166,17 @@ import Testing
 
   private static let haproxy = "/usr/sbin/haproxy"
 
+  /// An address that is free, below those that the system gives, and that brokers and databases of the tests take.
+  @Loop private static var freeAddress: SocketAddress? {
+    for port in (10_000..<20_000 as Range<UInt16>).shuffled() {
+      do {
+        try ListeningSocket(.loopback(port: port)).close()
+        return .loopback(port: port)
+      } catch { continue }  // somebody has it
+    }
+    return nil
+  }
+
   @Loop
   @Test(
     .enabled("where HAProxy is installed") { FileManager.default.isExecutableFile(atPath: haproxy) },
@@ -173,10 +184,7 @@ import Testing
   func haproxyForwards(_ options: String) async throws {
     let certificate = try TestCertificate()
     let server = try server(certificate.configuration)
-    // A port that was free a moment ago.
-    let free = try ListeningSocket(.loopback(port: 0))
-    let address = free.address
-    free.close()
+    let address = try #require(Self.freeAddress)
     let configuration = certificate.directory.write(
       "haproxy.cfg",
       """
@@ -190,7 +198,7 @@ import Testing
         unique-id-format %{+X}o\\ %ci:%cp
         default_backend out
       backend out
-        server siwa \(server.server.address) \(options) check check-send-proxy inter 50ms
+        server siwa \(server.server.address) \(options) check check-send-proxy inter 2s
 
       """)
     try await RunningProgram.run(path: Self.haproxy, ["-db", "-f", configuration]) { program in

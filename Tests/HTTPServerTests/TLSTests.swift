@@ -203,6 +203,7 @@ import Testing
       let client = try TLSClient(server.server.address)
       try await client.handshake()
       if !beginning.isEmpty { try await client.send(beginning) }
+      client.raw.settle()
       await turn()
       if withGoodbye { try await client.endWriting() }
       client.raw.close()

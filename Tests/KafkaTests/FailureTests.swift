@@ -31,7 +31,7 @@ import Testing
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 1)
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
-    let producer = try Producer(configuration, deadline: .seconds(60), log: { _ in })
+    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
     for number in 0..<10 {
       _ = try await producer.send(KafkaRecord(topic: "topic", key: nil, value: Array("\(number)".utf8)))
     }
@@ -45,7 +45,7 @@ import Testing
         group: GroupMembership(ConsumerGroup("seeks-\(place)"), instance: nil, handover: .seconds(60)), log: { _ in })
       try consumer.subscribe(to: ["topic"])
       #expect(try await consumer.nextEvent(upTo: 1) == .assigned([partition]))
-      try await consumer.seek(to: [partition: place], within: .seconds(60))
+      try await consumer.seek(to: [partition: place], within: .seconds(120))
       var offsets: [Int64] = []
       while offsets.last != 9 {
         guard case .records(let records) = try await consumer.nextEvent(upTo: 3) else { break }
@@ -62,7 +62,7 @@ import Testing
     try embedded.createTopic("topic", partitions: 1)
     embedded.refuseGroups()
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
-    let producer = try Producer(configuration, deadline: .seconds(60), log: { _ in })
+    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
     let (refused, log) = AsyncStream.makeStream(of: Void.self)
     let traced = try KafkaConfiguration(properties: [
       ("bootstrap.servers", embedded.bootstrapServers), ("debug", "cgrp"),

@@ -114,7 +114,7 @@ import Testing
   @Test func whoDoesNotAskIsToldThatAllIsLostAndComesBack() async throws {
     let stage = try await Stage(partitions: 2)
     let first = try stage.join(
-      handover: .seconds(3), properties: [("max.poll.interval.ms", "6000"), ("session.timeout.ms", "6000")])
+      handover: .seconds(3), properties: [("max.poll.interval.ms", "20000"), ("session.timeout.ms", "20000")])
     try await until(within: Self.patience) { first.partitions.count == 2 }
     await first.stop()
     let own = first.partitions

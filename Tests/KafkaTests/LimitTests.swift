@@ -74,10 +74,10 @@ import Testing
     #expect(try await member.nextEvent(upTo: 1) == .assigned([partition]))
     cluster.setReachable(false)
     let first = Task(executorPreference: Loop.executor) {
-      try await member.commit([partition: 1], within: .seconds(60))
+      try await member.commit([partition: 1], within: .seconds(120))
     }
     let second = Task(executorPreference: Loop.executor) {
-      try await member.commit([partition: 2], within: .seconds(60))
+      try await member.commit([partition: 2], within: .seconds(120))
     }
     await turn()
     member.share.lose([partition])

@@ -38,7 +38,7 @@ import Testing
 
   @Test func whoeverWaitsTooLongIsTold() async throws {
     let database = try await PostgreSQLServer.shared().makeDatabase()
-    let pool = try TestPool(database, size: 1, leaseTimeout: .seconds(30)).pool
+    let pool = try TestPool(database, size: 1, leaseTimeout: .seconds(60)).pool
     try await pool.withConnection { connection in
       try await connection.execute("SELECT")
       let error = await failure { try await pool.withConnection { _ in } }
@@ -115,7 +115,7 @@ import Testing
   }
 
   @Test func aStatementThatTakesTooLongIsEnded() async throws {
-    let pool = try await TestPool.fresh(statementTimeout: .milliseconds(50)).pool
+    let pool = try await TestPool.fresh(statementTimeout: .seconds(5)).pool
     try await pool.withConnection { connection in
       let error = await failure { try await connection.execute("SELECT pg_sleep(1000)") }
       #expect(error?.code == .statementTimeout && error?.isUncertain == false)
@@ -126,7 +126,7 @@ import Testing
 
   @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
     let database = try await PostgreSQLServer.shared().makeDatabase()
-    let pool = try TestPool(database, statementTimeout: .seconds(4), responseTimeout: .seconds(5)).pool
+    let pool = try TestPool(database, statementTimeout: .seconds(20), responseTimeout: .seconds(30)).pool
     let error = await failure {
       try await pool.withConnection { connection in
         try await connection.run(script: "SET statement_timeout = 0; SELECT pg_sleep(1000)")

@@ -30,6 +30,7 @@ public final class PostgreSQLServer {
   private var identifier: pid_t
   private var starts = 1
   private var databases = 0
+  private let turns = Turns(4)
   /// The server ends when its launcher's input does: when nobody holds this any more, so also when this process dies.
   private let launcher: RunningProgram
 
@@ -50,11 +51,12 @@ public final class PostgreSQLServer {
     self.identifier = identifier
   }
 
-  /// Makes a new database, and returns what libpq wants to hear of it.
+  /// Makes a new database, and returns what libpq wants to hear of it. Each copies some megabytes and syncs them: a few at
+  /// once are made, in turn.
   public func makeDatabase() async throws -> String {
     databases += 1
     let name = "test_\(databases)"
-    _ = try await psql("CREATE DATABASE \(name)", database: "postgres")
+    _ = try await turns.taking { try await self.psql("CREATE DATABASE \(name)", database: "postgres") }
     return "host=\(directory) port=\(port) user=postgres dbname=\(name)"
   }
 

@@ -5,7 +5,7 @@ import Glibc
 @Loop
 final class ProgramOutput {
   /// Longer than anything takes, on however busy a machine: it only keeps a test that fails from waiting for ever.
-  private static let patience = Duration.seconds(90)
+  private static let patience = Duration.seconds(300)
 
   /// All of it so far.
   private(set) var received: [UInt8] = []

@@ -116,7 +116,12 @@ public final class RealBroker: Sendable {
     Glibc.kill(identifier, SIGSTOP)
     let threads = "/proc/\(identifier)/task"
     for thread in try FileManager.default.contentsOfDirectory(atPath: threads) {
-      while try !String(contentsOfFile: "\(threads)/\(thread)/stat", encoding: .utf8).contains(") T ") { sched_yield() }
+      // One that has ended meanwhile has no file any more, and runs no more.
+      while let state = try? String(contentsOfFile: "\(threads)/\(thread)/stat", encoding: .utf8),
+        !state.contains(") T ")
+      {
+        sched_yield()
+      }
     }
   }
 

@@ -5,7 +5,7 @@ public import Testing
 /// fails the test where it takes longer than anything should.
 @Loop
 public func until(
-  within limit: Duration = .seconds(120), every pause: Duration = .milliseconds(10),
+  within limit: Duration = .seconds(300), every pause: Duration = .milliseconds(10),
   _ condition: @Loop () async throws -> Bool,
   sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import TransparencyLog
 
 /// A writer that is killed before every step that it makes on its files, and begun anew.
-@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct KilledWriterTests {
+@Loop @Suite(.serialized, .timeLimit(.minutes(30))) struct KilledWriterTests {
   private let files = TemporaryDirectory()
 
   /// What is left of what the writer did: see `Preloaded/crash.c`.

@@ -20,10 +20,10 @@ import Testing
       let port = try #require(program.output.split(separator: "\n").first.flatMap { Int($0) })
       let target = HTTPTarget(
         name: "shop", url: try #require(HTTPClientURL("http://127.0.0.1:\(port)/erasures/\(answer)")),
-        secret: try #require(WebhookSecret(Self.secretText)), deadline: .seconds(60),
+        secret: try #require(WebhookSecret(Self.secretText)), deadline: .seconds(300),
         client: HTTPClient(
           HTTPClientConfiguration(
-            userAgent: "siwa", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60),
+            userAgent: "siwa", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300),
             maximumConnections: 4, maximumRequests: 16)),
         now: { .now })
       return try await body(target, program)
@@ -95,10 +95,10 @@ import Testing
   @Test func saysThatNobodyIsThere() async throws {
     let target = HTTPTarget(
       name: "shop", url: try #require(HTTPClientURL("http://127.0.0.1:1/")),
-      secret: try #require(WebhookSecret(Self.secretText)), deadline: .seconds(60),
+      secret: try #require(WebhookSecret(Self.secretText)), deadline: .seconds(300),
       client: HTTPClient(
         HTTPClientConfiguration(
-          userAgent: "siwa", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 1,
+          userAgent: "siwa", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 1,
           maximumRequests: 1)), now: { .now })
     let error = await #expect(throws: ErasureFailure.self) { try await target.erase(.sample) }
     #expect(error?.code == .unavailable)

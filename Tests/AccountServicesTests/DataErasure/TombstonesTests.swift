@@ -46,7 +46,7 @@ import Testing
     in topic: String, _ partitions: Int32, _ configuration: KafkaConfiguration
   ) async throws -> [TopicPartition: [String]] {
     let admin = try Admin(configuration, log: { _ in })
-    let ends = try await admin.endOffsets(of: topic, within: .seconds(60))
+    let ends = try await admin.endOffsets(of: topic, within: .seconds(120))
     await admin.close()
     #expect(ends.count == Int(partitions))
     let consumer = try Consumer(configuration, group: nil, log: { _ in })
@@ -87,7 +87,7 @@ import Testing
         ["--bootstrap-server", broker.bootstrapServers, "--alter", "--topic", topic, "--partitions", "5"])
       #expect(outcome.end == .exit(0), "\(outcome.errors)")
       let admin = try Admin(configuration, log: { _ in })
-      try await until { try await admin.awaitTopic(topic, within: .seconds(60)).partitions.count == 5 }
+      try await until { try await admin.awaitTopic(topic, within: .seconds(120)).partitions.count == 5 }
       await admin.close()
       for partition in [0, 4] as [Int32] { try await write(to: topic, partition, configuration) }
       _ = try await target.erase(order)

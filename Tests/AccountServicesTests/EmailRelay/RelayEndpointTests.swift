@@ -28,7 +28,7 @@ import Testing
       url = "http://\(address)"
       client = HTTPClient(
         HTTPClientConfiguration(
-          userAgent: "mailer", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60),
+          userAgent: "mailer", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300),
           maximumConnections: 4, maximumRequests: 16))
     }
 
@@ -38,7 +38,8 @@ import Testing
       let place = try #require(HTTPClientURL("\(url)/v1/email-relay/\(RelayEndpointTests.team)/\(subject)"))
       var headers = token.map { [("Authorization", "Bearer \($0)")] } ?? []
       if let tag { headers.append(("If-None-Match", tag)) }
-      let response = try await client.send(.get(place, headers: headers, within: .seconds(60), maximumBodySize: 65_536))
+      let response = try await client.send(
+        .get(place, headers: headers, within: .seconds(300), maximumBodySize: 65_536))
       note("GET", "/v1/email-relay/{team}/{sub}", response)
       return response
     }
@@ -48,7 +49,7 @@ import Testing
       let response = try await client.send(
         .post(
           Array(body.utf8), to: place, headers: [("Authorization", "bearer \(RelayEndpointTests.token)")],
-          isRepeatable: true, within: .seconds(60), maximumBodySize: 1 << 20))
+          isRepeatable: true, within: .seconds(300), maximumBodySize: 1 << 20))
       note("POST", "/v1/email-relay", response)
       return response
     }

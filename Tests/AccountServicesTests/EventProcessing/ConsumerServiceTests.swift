@@ -51,12 +51,12 @@ import Testing
     let source = members.sources[0]
     let client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 1,
+        userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 1,
         maximumRequests: 8))
     let url = try #require(HTTPClientURL("http://\(service.service.administrationAddress)/readyz"))
     func report() async throws -> String {
       String(
-        decoding: try await client.send(.get(url, within: .seconds(60), maximumBodySize: 4096)).body, as: UTF8.self)
+        decoding: try await client.send(.get(url, within: .seconds(300), maximumBodySize: 4096)).body, as: UTF8.self)
     }
     try await until { try await report().contains("group: not ready: not in the group\n") }
     // A share may be nothing.

@@ -67,7 +67,7 @@ private final class Stage {
   private let producer: Producer
   private let admin: Admin
   private let file = StoreOfTests()
-  private nonisolated static let patience = Duration.seconds(60)
+  private nonisolated static let patience = Duration.seconds(120)
 
   init() async throws {
     broker = try await RealBroker()

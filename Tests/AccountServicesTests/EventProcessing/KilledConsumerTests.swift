@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A consumer that is killed at every step that it makes, and begun anew.
-@Loop @Suite(.timeLimit(.minutes(10))) struct KilledConsumerTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct KilledConsumerTests {
   /// What is said in the end, in the order in which it is said of each account.
   private static let said = [
     "event-1 revoked", "event-1 ended", "event-2 revoked", "event-2 ended", "event-10 revoked", "event-10 ended",

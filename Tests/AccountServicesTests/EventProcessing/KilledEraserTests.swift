@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The data eraser, killed at every step that it makes, with a database of an application's and a service as its targets.
-@Loop @Suite(.timeLimit(.minutes(10))) struct KilledEraserTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct KilledEraserTests {
   @Test(Python.isThere) func whereverItIsKilledEverybodyIsErasedOnceAndNobodyElse() async throws {
     let script = Repository.root + "/Tests/AccountServicesTests/Python/erasure_service.py"
     try await RunningProgram.run(

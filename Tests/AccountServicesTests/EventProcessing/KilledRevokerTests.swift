@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 /// The token revoker, killed at every step that it makes, before a simulated Apple that goes on.
-@Loop @Suite(.timeLimit(.minutes(10))) struct KilledRevokerTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct KilledRevokerTests {
   private nonisolated static let now = Timestamp.sample(1_800_000_000_000)
 
   @Test func whereverItIsKilledEachAuthorizationIsEndedAndSaidSo() async throws {

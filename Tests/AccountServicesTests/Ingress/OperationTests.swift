@@ -130,7 +130,11 @@ import Testing
       #expect(!rig.lines.lines.contains { $0.contains("ingress drains") })
       draining.cancel()  // instead of waiting for an hour
       await draining.value
-      #expect(throws: ClientFailure.self) { try RawClient(rig.service.address) }
+      // A program that another test starts just now holds the socket, too, until it is another program.
+      while let client = try? RawClient(rig.service.address) {
+        client.close()
+        await turn()
+      }
     }
   }
 

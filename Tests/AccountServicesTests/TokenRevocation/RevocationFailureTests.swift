@@ -102,9 +102,9 @@ import Testing
       try await rig.process.untilFailed("apple-paused", 3)
       #expect(rig.asked == 5)
       rig.apple.revocationsAnswer = .tokens
-      for _ in names {
+      try await until {
         rig.process.alarm.advance(by: .seconds(60))
-        await turn()
+        return rig.process.done == ["tokens-revoked": names.count]
       }
       try await rig.process.untilDone(names.count)
       #expect(rig.process.done == ["tokens-revoked": names.count])

@@ -74,6 +74,7 @@ import Testing
     let admin = try Admin(
       KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
     _ = try await admin.createTopics([plan.newTopic], within: .seconds(120))
+    _ = try await admin.awaitTopic(plan.topic.name, within: .seconds(120))
     let watch = try watch(broker.bootstrapServers, [plan], every: .milliseconds(20))
     let run = Task(executorPreference: Loop.executor) { await watch.run() }
     try await until { weaknesses == "siwa_topic_weaknesses 0" }

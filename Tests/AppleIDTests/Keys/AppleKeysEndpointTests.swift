@@ -55,7 +55,7 @@ import Testing
     let keys = AppleKeys(
       from: AppleKeysEndpoint(
         try #require(HTTPClientURL(server.keysURL)), client: client,
-        deadline: reason == .deadline ? .milliseconds(50) : .seconds(60)),
+        deadline: reason == .deadline ? .milliseconds(50) : .seconds(300)),
       cache: nil,
       pace: FetchPace(
         refresh: .seconds(3600), pause: .seconds(60), firstRetry: .seconds(1), longestRetry: .seconds(60)),

@@ -23,7 +23,7 @@ import Testing
         let first = try await stage.signIn(running, body, key: "one")
         #expect(first.status == 200, "\(first.text)")
         let transfer = try #require(try first.text.object["transfer"] as? [String: String])
-        #expect(transfer == ["key": "4711", "fromTeam": AccountsStage.otherTeam, "accountId": former])
+        #expect(transfer == ["key": "customer-4711", "fromTeam": AccountsStage.otherTeam, "accountId": former])
         let relay = try #require(try first.text.object["relay"] as? [String: Any])
         #expect(relay["status"] as? String == "disabled", "as it was at the team before")
         #expect(try await stage.signIn(running, body, key: "one").text == first.text)
@@ -39,7 +39,7 @@ import Testing
         let other = try await stage.signIn(
           running, try stage.request(bob, token: try await stage.identityToken(of: bob)))
         #expect(try other.status == 200 && other.text.object["transfer"] == nil)
-        #expect(!running.program.errors.contains(Self.identifier) && !running.program.errors.contains("4711"))
+        #expect(!running.program.errors.contains(Self.identifier) && !running.program.errors.contains("customer-4711"))
       }
       let input = try JSONEncoder().encode(stage.answers)
       let check = try await Python.run(
@@ -58,9 +58,9 @@ import Testing
         #expect(first.status == 200, "\(first.text)")
         #expect(try first.text.object["transferSub"] == nil)
         let transfer = try #require(try first.text.object["transfer"] as? [String: String])
-        #expect(transfer == ["key": "4711", "fromTeam": AccountsStage.otherTeam, "accountId": former])
+        #expect(transfer == ["key": "customer-4711", "fromTeam": AccountsStage.otherTeam, "accountId": former])
         #expect(try await stage.signIn(running, body, key: "one").text == first.text)
-        #expect(!running.program.errors.contains("4711"))
+        #expect(!running.program.errors.contains("customer-4711"))
       }
       let input = try JSONEncoder().encode(stage.answers)
       let check = try await Python.run(
@@ -93,7 +93,8 @@ import Testing
       TransferPlan("receiving", .receiving, team: team, otherTeam: before, client: client, createdAt: .now))
     for plan in [sending, receiving] { #expect(try await store.add(plan) == nil) }
     #expect(try await store.addAccounts(to: sending, after: nil, limit: 10).new == 1)
-    #expect(try await store.add([NewTransferUser(key: "4711", transferSubject: identifier)], to: receiving) == 1)
+    let user = NewTransferUser(key: "customer-4711", transferSubject: identifier)
+    #expect(try await store.add([user], to: receiving) == 1)
     let lease = Lease(name: sending.lease, holder: "test", until: 0)
     #expect(try await store.take(lease, after: nil))
     let recorded = try await store.record(

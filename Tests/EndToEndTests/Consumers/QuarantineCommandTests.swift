@@ -10,12 +10,15 @@ import Testing
 
 /// `siwa quarantine` beside a running ingress and a running consumer, on a real broker.
 @Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct QuarantineCommandTests {
+  /// What was answered stands on its topic, and in no spool, however slow a new broker is.
+  private static let withoutSpool = ["SIWA_INGRESS_SPOOL_AFTER": "29s"]
+
   @Test func whatAWrongClockHasPutAsideIsReleasedAndHasItsEffectsOnce() async throws {
     try await run { stage, simulator in
       let people = ["dan", "eve", "ada"].map { Person(named: $0) }
       try stage.shop.welcome(people)
       let faults = try await PreloadedFaults(files: stage.files, folder: stage.files.path + "/spool")
-      let ingress = try await stage.startIngress(faults.environment)
+      let ingress = try await stage.startIngress(faults.environment.merging(Self.withoutSpool) { $1 })
       try await ingress.untilReady()
       let url = try ingress.url
 
@@ -98,7 +101,7 @@ import Testing
 
   @Test func whatNobodyUnderstandsStaysUntilAPersonSaysThatNothingFollows() async throws {
     try await run { stage, simulator in
-      let ingress = try await stage.startIngress()
+      let ingress = try await stage.startIngress(Self.withoutSpool)
       try await ingress.untilReady()
       for (name, fault) in [("dan", Fault.unknownType), ("eve", .eventWithoutTime), ("dan", .expired)] {
         try await simulator.order(

@@ -36,7 +36,7 @@ import Testing
     let gauge = #"siwa_apple_second_key_signs{client="\#(AppleSide.app)"}"#
     #expect(try await member.metric(gauge) == 0)
     // Slow enough for the turn to come while requests are under way.
-    try await simulator.order("revocations", ["answer": "tokens", "delay_ms": 50])
+    try await simulator.order("revocations", ["answer": "tokens", "delay_ms": 2000])
     try await stage.send(try Self.people.map { try request($0, stage) })
     try await until { try await simulator.asked()["revocations", default: 0] >= 3 }
     try await simulator.order("team/withdraw-key", ["key_id": old.id])

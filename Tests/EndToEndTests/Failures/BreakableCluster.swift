@@ -45,9 +45,9 @@ final class BreakableCluster {
           Topic.accountEvents.name, partitions: Int(Self.partitions), replicationFactor: 3, settings: Self.settings),
         NewTopic(Topic.quarantine.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
         NewTopic(Topic.signingKeys.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
-      ], within: .seconds(60))
+      ], within: .seconds(120))
     for topic in [Topic.accountEvents, .quarantine, .signingKeys] {
-      _ = try await admin.awaitTopic(topic.name, within: .seconds(60))
+      _ = try await admin.awaitTopic(topic.name, within: .seconds(120))
     }
     await admin.close()
   }

@@ -19,9 +19,6 @@ final class SecureBroker {
 
   init(users: Set<String>, in files: TemporaryDirectory) async throws {
     self.files = files
-    let free = try ListeningSocket(.loopback(port: 0))
-    address = free.address
-    free.close()
     let pair = try SelfSignedCertificate(
       for: ["127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 86_400)
     certificate = files.write("broker.pem", pair.certificatePEM)
@@ -30,7 +27,7 @@ final class SecureBroker {
     broker = try await RealBroker(
       [
         "--add-scram=SCRAM-SHA-512=[name=somebody,password=\(Self.password)]",
-        "listeners=PLAINTEXT://127.0.0.1:@port@,CONTROLLER://127.0.0.1:@controller@,SASL_SSL://\(address)",
+        "listeners=PLAINTEXT://127.0.0.1:@port@,CONTROLLER://127.0.0.1:@controller@,SASL_SSL://127.0.0.1:@secure@",
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
         "inter.broker.listener.name=PLAINTEXT",
         "\(listener).ssl.keystore.type=PEM", "\(listener).ssl.keystore.location=\(keystore)",
@@ -41,6 +38,8 @@ final class SecureBroker {
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found=false", "super.users=User:ANONYMOUS",
       ])
+    let port = try #require(broker.bootstrapServers.split(separator: ":").last.flatMap { UInt16($0) })
+    address = .loopback(port: port + 2)
   }
 
   private static func login(_ module: String, _ users: Set<String> = []) -> String {
