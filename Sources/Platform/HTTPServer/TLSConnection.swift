@@ -85,13 +85,13 @@ import Glibc
   var holdsBytes: Bool { unsafe SSL_has_pending(handle) == 1 }
 
   func handshake() -> Outcome {
-    ERR_clear_error()
+    Self.forgetErrors()
     unsafe socket.pointee.budget = Self.fairShare
     return unsafe outcome(SSL_do_handshake(handle))
   }
 
   func read(into room: UnsafeMutableRawBufferPointer) -> Outcome {
-    ERR_clear_error()
+    Self.forgetErrors()
     unsafe socket.pointee.budget = share
     let outcome = unsafe outcome(SSL_read(handle, room.baseAddress, CInt(clamping: room.count)))
     // A share of nothing but new keys costs milliseconds.
@@ -100,15 +100,19 @@ import Glibc
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
-    ERR_clear_error()
+    Self.forgetErrors()
     return unsafe outcome(SSL_write(handle, bytes.baseAddress, CInt(clamping: bytes.count)))
   }
 
   /// Tells the peer that nothing more comes, so that it can tell an end from a break.
   func endWriting() {
-    ERR_clear_error()
+    Self.forgetErrors()
     _ = unsafe SSL_shutdown(handle)
   }
+
+  /// Empties the thread's queue of errors: `SSL_get_error` would take what lies there for this call's. Mostly it is empty,
+  /// and to empty it costs several times as much as to look.
+  private static func forgetErrors() { if ERR_peek_error() != 0 { ERR_clear_error() } }
 
   private func outcome(_ result: CInt) -> Outcome {
     if result > 0 { return .done(Int(result)) }
