@@ -15,7 +15,15 @@ import Glibc
   public mutating func add(_ name: String, _ value: [UInt8]?) {
     let list = unsafe pointer ?? rd_kafka_headers_new(1)
     unsafe pointer = list
-    unsafe withBytes(value) { value, size in _ = unsafe rd_kafka_header_add(list, name, -1, value, size) }
+    // With its length a name needs no copy that ends with a zero.
+    var name = name
+    name.withUTF8 { name in
+      unsafe name.withMemoryRebound(to: CChar.self) { name in
+        unsafe withBytes(value) { value, size in
+          _ = unsafe rd_kafka_header_add(list, name.baseAddress, name.count, value, size)
+        }
+      }
+    }
   }
 
   /// Adds headers behind the others.
