@@ -62,7 +62,9 @@ package final class NotificationEndpoint {
     case .refused(let refusal): return refusal.status == 413 ? .tooLarge : .brokenMessage(refusal)
     case .lost: return .lost
     }
-    switch await verdict(on: request) {
+    var verdict = verify(request)
+    if case .unknownKey(let key) = verdict { verdict = await self.verdict(on: request, lookingFor: key) }
+    switch verdict {
     case .refused(let refusal):
       refusals.note(refusal, from: request.peer, at: Loop.now) {
         request.withBody { body in verifier.audience(in: body) }
@@ -73,17 +75,17 @@ package final class NotificationEndpoint {
     }
   }
 
-  /// The verifier's word, after at most one look for a key that it did not have.
-  private func verdict(on request: HTTPRequest) async -> Verdict {
-    let verdict = verify(request)
-    guard case .unknownKey(let key) = verdict else { return verdict }
+  /// The verifier's word after a look for the key that it did not have.
+  private func verdict(on request: HTTPRequest, lookingFor key: KeyID) async -> Verdict {
     switch await keys.lookUp(key) {
     case .found: return verify(request)
     case .absent:
+      // Without the key the verifier's word would be the same.
+      guard keys.current.knows(key) else { return .refused(.unknownKey) }
       let last = verify(request, wasLookedUp: true)
       if case .unknownKey = last { return .refused(.unknownKey) }
       return last
-    case .unavailable: return verdict
+    case .unavailable: return .unknownKey(key)
     }
   }
 

@@ -112,6 +112,11 @@ package struct AppleKeySet: Sendable {
     return nil
   }
 
+  /// Whether Apple has a key of that name, or had one that is still remembered.
+  package func knows(_ id: KeyID) -> Bool {
+    entries.contains { $0.id == id } || retired.contains { $0.entry.id == id }
+  }
+
   /// The key of that name; nil where the set has none.
   package subscript(id: KeyID) -> RSAPublicKey? {
     for entry in entries where entry.id == id { return entry.key }
