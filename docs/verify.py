@@ -30,7 +30,10 @@ def merkle(row):
     return row[0] if row else sha256()
 
 def unbase64(text, what):
-    data = base64.b64decode(text)
+    try:
+        data = base64.b64decode(text)
+    except ValueError:
+        data = b""
     if not data or base64.b64encode(data).decode() != text:
         raise No(f"{what}: no Base64")
     return data
@@ -61,7 +64,10 @@ class Note:
     """A text with signatures below it."""
 
     def __init__(self, data, place):
-        text, _, lines = data.decode().rpartition("\n\n")
+        try:
+            text, _, lines = data.decode().rpartition("\n\n")
+        except UnicodeDecodeError:
+            raise No(f"{place}: no UTF-8") from None
         self.place, self.text, self.signatures = place, text + "\n", []
         if not text or not lines.endswith("\n") or any(byte < 0x20 and byte != 0x0A for byte in data):
             raise No(f"{place}: not a text, an empty line and lines of signatures")
@@ -127,7 +133,10 @@ class Files:
     """The files of a bundle or of a directory."""
 
     def __init__(self, path):
-        self.path, self.tar = path, None if path.is_dir() else tarfile.open(path, "r:")
+        try:
+            self.path, self.tar = path, None if path.is_dir() else tarfile.open(path, "r:")
+        except tarfile.TarError as reason:
+            raise No(f"{path}: {reason}") from None
         self.members = {member.name: member for member in self.tar or []}
         if self.tar and not len(self.tar.getmembers()) == sum(member.isreg() for member in self.members.values()):
             raise No(f"{path}: something that is no file, or a file that stands there twice")
@@ -199,13 +208,26 @@ def verify_tree(files, size, root, known):
     if root_of(levels) != root:
         raise No("checkpoint: entries and tiles come to another root")
 
+def verify_manifest(files, tree):
+    """Compares what a bundle says of itself with its files, and with the checkpoint's tree."""
+    data = files.get("manifest.json")
+    if data is None:
+        return
+    try:
+        manifest = json.loads(data)
+        for name, digest in manifest["files"].items():
+            if sha256(files.get(name) or b"").hex() != digest:
+                raise No(f"{name}: not the file that manifest.json names")
+        if [manifest[key] for key in ("bundle", "origin", "size", "root")] != ["siwa-audit-bundle/v1", *tree]:
+            raise No("manifest.json: it says another tree than the checkpoint")
+    except (ValueError, LookupError, TypeError, AttributeError) as reason:
+        raise No(f"manifest.json: {reason!r}") from None
+
 def verify_log(trust, options):
     files = Files(options.file)
     trust.follow(files.get("keys"))
     size, root = trust.checkpoint(files.get("checkpoint") or b"", "checkpoint")
-    for name, digest in json.loads(files.get("manifest.json") or b'{"files":{}}')["files"].items():
-        if sha256(files.get(name) or b"").hex() != digest:
-            raise No(f"{name}: not the file that manifest.json names")
+    verify_manifest(files, [trust.keys[0].name, size, base64.b64encode(root).decode()])
     known = [trust.checkpoint(path.read_bytes(), path) for path in options.since]
     verify_tree(files, size, root, trust.rotations + known)
     return f"All {size} entries hold."

@@ -58,6 +58,9 @@ package final class LogArchive: LogSource {
         throw .malformed("\(header.name) stands in it twice")
       }
       place += block + header.paddedSize
+      guard try self.bytes(at: contents.upperBound..<place, of: descriptor).allSatisfy({ $0 == 0 }) else {
+        throw .malformed("something stands behind \(header.name)")
+      }
     }
     throw .malformed("an archive that does not end where it should: it is cut off, or something was appended")
   }

@@ -63,8 +63,8 @@ package enum AuditBundle {
     }
   }
 
-  /// Compares the files beside the log with the manifest. Throws a `LogFinding` for the first one that does not fit, and
-  /// does nothing for a log without a manifest, which is no bundle.
+  /// Compares the manifest with the files beside the log, and with what the checkpoint says. Throws a `LogFinding` for the
+  /// first thing that does not fit, and does nothing for a log without a manifest, which is no bundle.
   package static func verifyManifest(of source: any LogSource) async throws {
     guard let bytes = try await source.read(Self.manifest, limit: maximumFileSize) else { return }
     let manifest: JSONValue
@@ -82,5 +82,14 @@ package enum AuditBundle {
         throw LogFinding(.malformed, file.name, "not the file that \(Self.manifest) names")
       }
     }
+    // Whether the checkpoint is to be believed is not judged here.
+    let note = try await source.read(LogPath.checkpoint, limit: SignedNote.maximumByteCount) ?? []
+    let checkpoint: Checkpoint
+    do throws(LogError) { checkpoint = try Checkpoint(SignedNote(note).text) } catch {
+      throw LogFinding(.malformed, LogPath.checkpoint, error.detail)
+    }
+    guard manifest["origin"]?.text == checkpoint.origin, manifest["root"]?.text == "\(checkpoint.root)",
+      manifest["size"] == .integer(Int64(clamping: checkpoint.size))
+    else { throw LogFinding(.malformed, Self.manifest, "it says another tree than the checkpoint") }
   }
 }
