@@ -2,7 +2,6 @@ import AccountEvents
 import AccountServices
 import AccountStore
 import AuditSupport
-import Cryptography
 import EventLoop
 import Glibc
 import LogSupport
@@ -203,7 +202,10 @@ import TransparencyLog
   @Test func keysBehindProgramsAreRotated() async throws {
     let (next, text) = try NoteSigner.generate(name: SampleLog.origin)
     try await log.write([3], sampleEntry)
-    let (old, new) = (try program("old", of: log.privateKey), try program("new", of: text))
+    let (old, new) = (
+      try SigningScript(of: log.privateKey, in: files, named: "old").path,
+      try SigningScript(of: text, in: files, named: "new").path
+    )
     let settings = ["--log", log.path, "--vkey", log.signer.key.text]
     let both = ["--old-vkey", log.signer.key.text, "--new-signer", new, "--new-vkey", next.key.text]
     let refused = try await run(["rotate-key", "--old-signer", old] + settings)
@@ -218,24 +220,5 @@ import TransparencyLog
     #expect(rotated.end == .exit(0) && rotated.output.contains("\(next.key) signs from 3 entries on"), "\(rotated)")
     let verified = try await siwa(["verify"])
     #expect(verified.end == .exit(0), "\(verified)")
-  }
-
-  /// A program that signs with a log's key, which is not ours to see.
-  private func program(_ name: String, of privateKey: String) throws -> String {
-    let text = try #require(privateKey.split(separator: "+", maxSplits: 4).last)
-    let seed = try #require(Base64.decode(String(text)))
-    // RFC 8410: what stands before an Ed25519 key in PKCS #8.
-    let header: [UInt8] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20]
-    let pem = "-----BEGIN PRIVATE KEY-----\n\(Base64.encode(header + seed.dropFirst()))\n-----END PRIVATE KEY-----\n"
-    let key = files.write("\(name).pem", pem)
-    let path = files.write(
-      "sign-\(name)",
-      """
-      #!/bin/sh
-      cat > \(key).text
-      openssl pkeyutl -sign -inkey \(key) -rawin -in \(key).text | base64 -w0
-      """)
-    try #require(unsafe chmod(path, 0o700) == 0)
-    return path
   }
 }

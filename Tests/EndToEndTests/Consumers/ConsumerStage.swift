@@ -277,6 +277,16 @@ final class ConsumerStage {
     _ = files.write("siwa.yaml", configuration + "  witnesses:\n\(lines.joined())")
   }
 
+  /// Has a program sign the audit log when it is started next, which is nowhere told the key any more.
+  func haveSigned() throws -> SigningScript {
+    let key = files.path + "/audit-key"
+    let script = try SigningScript(of: String(contentsOfFile: key, encoding: .utf8), in: files, named: "audit-log")
+    try FileManager.default.removeItem(atPath: key)
+    let signer = "signer: [\"\(script.path)\"]\n  public-key: \"\(auditKey.key)\""
+    _ = files.write("siwa.yaml", configuration.replacing("private-key: audit-key", with: signer))
+    return script
+  }
+
   /// Starts the ingress.
   func startIngress(_ changes: [String: String] = [:]) async throws -> RunningIngress {
     try await RunningIngress(
