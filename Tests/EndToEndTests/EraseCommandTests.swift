@@ -1,7 +1,10 @@
 import AccountEvents
 import AccountStore
 import EventLoop
+import Foundation
+import Glibc
 import Kafka
+import LogSupport
 import SQLite
 import TestSupport
 import Testing
@@ -20,6 +23,7 @@ import Testing
         A1B2C3D4E5: { audiences: [com.example.web, com.example.app], erase: { consent-revoked: [search] } }
       kafka: { bootstrap.servers: "\(servers)" }
       store: { sqlite: store.sqlite, master-key: master-key }
+      audit-log: { directory: log }
       data-eraser:
         targets:
           shop:
@@ -151,5 +155,70 @@ import Testing
     let outcome = try await run(["--dry-run", "--sub", "ada"])
     #expect(outcome.end == .exit(1) && outcome.errors.contains("siwa: shop: misconfigured"))
     #expect(outcome.output.contains("invoices: stays"))
+  }
+
+  // MARK: The audit log
+
+  private func search(_ subject: String) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await run(["--verify", "--place", "audit-log", "--sub", "-"], input: subject + "\n")
+  }
+
+  @Test func aLogThatNamesNobodyIsSearchedToItsEnd() async throws {
+    let none = try await search("ada")
+    #expect(none.end == .exit(0) && none.output.contains("  no audit log on this machine  -\n"), "\(none)")
+    let log = try SampleLog(in: files.path + "/log")
+    try await log.write([300, 70_000], sampleEntry)
+    let below = FileManager.default.subpaths(atPath: log.path) ?? []
+    let others = below.filter { !$0.hasPrefix("tile/entries/") }.filter {
+      var status = stat()
+      return unsafe lstat("\(log.path)/\($0)", &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+    let found = try await search("000768.6166f031167141e695698239959f591a.1521")
+    #expect(
+      found.end == .exit(0) && found.errors == ""
+        && found.output == "audit-log \(log.path)  nothing in 70000 entries and \(others.count) other files  -\n",
+      "\(found)")
+  }
+
+  /// What must never be there: in an entry that is published, in one at the right edge, in a file beside them.
+  @Test func aLogThatNamesSomebodyIsSaidWhere() async throws {
+    let log = try SampleLog(in: files.path + "/log")
+    try await log.write([700]) {
+      [5, 300, 699].contains($0) ? Array("of A1B2C3D4E5/ada.1 \($0)".utf8) : sampleEntry($0)
+    }
+    let found = try await search("ada.1")
+    #expect(found.end == .exit(1), "\(found)")
+    let places = [
+      "entry 5 in tile/entries/000", "entry 300 in tile/entries/001", "entry 699 in tile/entries/002.p/188",
+    ]
+    for place in places { #expect(found.output.contains(place), "\(found)") }
+    #expect(found.output.hasSuffix("  STAYS for ever: no entry can be taken out of a log\n"), "\(found)")
+    let other = try await search("ada.2")
+    #expect(other.end == .exit(0), "\(other)")
+    // Wherever it lies in a large file: in one piece that is read, or in two.
+    for place in [0, (1 << 20) - 2, 3_000_000] {
+      let bytes = [UInt8](repeating: UInt8(ascii: "a"), count: place) + Array("ada.2".utf8)
+      log.replace("index.sqlite", with: bytes + [UInt8](repeating: 0, count: 9))
+      let beside = try await search("ada.2")
+      #expect(
+        beside.end == .exit(1)
+          && beside.output.hasSuffix(
+            "  in the clear: bytes in index.sqlite  STAYS until somebody removes these files\n"),
+        "\(place): \(beside)")
+    }
+  }
+
+  @Test func aLogOfWhichEveryEntryNamesSomebodyIsSaidInALine() async throws {
+    let log = try SampleLog(in: files.path + "/log")
+    try await log.write([1000]) { _ in Array("ada.1".utf8) }
+    let found = try await search("ada.1")
+    #expect(found.end == .exit(1) && found.output.contains(", and 990 more  STAYS for ever"), "\(found)")
+    #expect(found.output.split(separator: ", ").count == 11)
+  }
+
+  @Test func aLogThatCannotBeReadIsNotCalledSearched() async throws {
+    _ = files.write("log", "no directory")
+    let found = try await search("ada")
+    #expect(found.end == .exit(3) && found.output.contains("  UNKNOWN Not a directory"), "\(found)")
   }
 }

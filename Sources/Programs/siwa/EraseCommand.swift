@@ -24,8 +24,8 @@ struct EraseCommand: Command {
     they hold; services and topics cannot be asked.
 
     With --verify nothing is changed: every place that the programs write to is searched for the person, topics, spool,
-    the memory of duplicates and the account store, and of each is said what was found and until when it stays. It asks
-    neither your targets nor backups.
+    the memory of duplicates, the account store and the audit log's directory, and of each is said what was found and until
+    when it stays. It asks neither your targets nor backups.
 
     Exit codes: 0 asked for, all was asked, or nothing is left but what goes by itself, 1 it was not, a target could not
     be asked, or something stays until somebody does something about it, 2 the command line, the configuration or the

@@ -14,6 +14,7 @@ struct EraseVerification {
     case topics
     case spool
     case duplicates
+    case auditLog = "audit-log"
   }
 
   /// How long the cluster may take for an answer, or be silent while a topic is read.
@@ -90,7 +91,34 @@ struct EraseVerification {
         .filter { $0.value == account.team }.map(\.key)
       for trace in await local(directory, marks, events, audiences, remembered) { note(trace) }
     }
+    if places.contains(.auditLog) {
+      let settings = try ConfigurationSchema.siwa.load(AuditLogDirectorySettings.self, from: sources).value
+      note(await auditLog(settings.directory, marks))
+    }
     return traces
+  }
+
+  /// What the audit log of this machine has on its disk.
+  @Loop
+  private func auditLog(_ directory: String, _ marks: PersonMarks) async -> PersonTrace {
+    let thread = BlockingThread(named: "audit-search")
+    defer { thread.close() }
+    let bar = ProgressBar("entries of the audit log")
+    defer { bar.clear() }
+    var (search, isDone) = (AuditLogTraces(directory, for: marks), false)
+    do {
+      while !isDone {
+        (search, isDone) = try await thread.run { [search] in
+          var search = search
+          let isDone = try !search.step()
+          return (search, isDone)
+        }
+        bar.note(done: search.entryCount, of: search.size)
+      }
+    } catch {
+      return PersonTrace("audit-log \(directory)", "", .unknown("\(error)"))
+    }
+    return search.trace
   }
 
   /// What an ingress of this machine has on its disk.

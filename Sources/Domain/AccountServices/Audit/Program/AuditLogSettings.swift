@@ -66,9 +66,7 @@ package struct AuditLogSettings: Configurable {
 
   /// Reads `audit-log`. Where nothing signs, or the key is none, there is a fault, and `signer` is nothing to use.
   package init(reading settings: inout Settings) {
-    directory = settings.read(
-      "audit-log.directory", .path, default: "/var/lib/siwa/audit-log",
-      "Where the log is: entries, tiles and checkpoints, as tlog-tiles has them. One process writes there.")
+    directory = AuditLogDirectorySettings(reading: &settings).directory
     let origin = settings.read(
       "audit-log.origin", .origin,
       "The log's name in its checkpoints: the URL that it is published under, without scheme. It never changes.")

@@ -5,9 +5,6 @@ import SQLite
 
 /// Searches the spool of an ingress for a person: the records that wait, and the bytes of every file in its directory.
 package enum SpoolTraces {
-  /// What is read of a file at once.
-  private static let chunk = 1 << 20
-
   /// Searches the spool in `directory`, whether a process has it at the moment or not. It blocks while it reads.
   package static func search(_ directory: String, for marks: PersonMarks) throws(SpoolError) -> PersonTrace {
     let place = "spool \(directory)"
@@ -64,30 +61,11 @@ package enum SpoolTraces {
     var found: [String] = []
     for name in try SpoolDirectory.names(in: directory) {
       let path = "\(directory)/\(name)"
-      do throws(SystemError) { if try isNamed(inFile: path, marks) { found.append(name) } } catch {
+      do throws(SystemError) { if try marks.areIn(file: path) { found.append(name) } } catch {
         // One that went meanwhile holds nothing.
         if error.code != ENOENT { throw SpoolError(.failed, directory, "\(name): \(error)") }
       }
     }
     return found.sorted()
-  }
-
-  private static func isNamed(inFile path: String, _ marks: PersonMarks) throws(SystemError) -> Bool {
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
-    guard descriptor >= 0 else { throw .current }
-    defer { close(descriptor) }
-    var status = stat()
-    guard unsafe fstat(descriptor, &status) == 0 else { throw .current }
-    guard status.st_mode & S_IFMT == S_IFREG else { return false }
-    var rest: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: chunk)
-    while true {
-      let count = unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
-      guard count >= 0 else { throw .current }
-      if count == 0 { return false }
-      rest.append(contentsOf: buffer.prefix(count))
-      if marks.areIn(rest) { return true }
-      rest.removeFirst(max(0, rest.count - marks.overlap))
-    }
   }
 }

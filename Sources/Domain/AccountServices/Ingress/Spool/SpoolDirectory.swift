@@ -46,18 +46,9 @@ struct SpoolDirectory: ~Copyable {
 
   /// The names of what is in a directory of a spool.
   static func names(in path: String) throws(SpoolError) -> [String] {
-    guard let directory = unsafe opendir(path) else {
-      throw SpoolError(.failed, path, "\(path): \(SystemError.current)")
+    do throws(SystemError) { return try DirectoryNames.read(path) } catch {
+      throw SpoolError(.failed, path, "\(path): \(error)")
     }
-    defer { unsafe closedir(directory) }
-    var names: [String] = []
-    while let entry = unsafe readdir(directory) {
-      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
-        unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
-      }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names
   }
 
   /// Whether the disk takes not even the name of another file.
