@@ -82,6 +82,7 @@ import Testing
     #expect(before.output.contains("account-store  the account, sealed: its name, 1 tokens"), "\(before)")
     #expect(before.output.contains("apple.email-relay.v1  2 records  STAYS until the account is erased"), "\(before)")
     #expect(try Self.auditLogLine(before.output).hasPrefix("nothing in "), "\(before)")
+    let former = try await backUp(stage, server, to: "backup-before")
     // From here on the hashing key is being replaced.
     try await beginHashRotation(stage.settings)
     let during = try await verify(stage)
@@ -128,8 +129,10 @@ import Testing
     }
     let bundle = try await stage.siwa("audit", "bundle", "-o", files.path + "/audit.tar")
     #expect(bundle.end == .exit(0), "\(bundle)")
+    let report = try await stage.siwa("audit", "report", "-o", files.path + "/report")
+    for name in ["report.html", "report.json"] { #expect(report.output.contains("/report/\(name)\n"), "\(report)") }
 
-    var said = [before, during, after, closed, last, bundle].map { $0.output + $0.errors }
+    var said = [before, during, after, closed, last, bundle, report].map { $0.output + $0.errors }
     for member in members {
       said.append(try await member.get("/metrics").text)
       #expect(try await member.end() == .exit(0))
@@ -142,23 +145,51 @@ import Testing
     #expect(try await ingress.end() == .exit(0))
     said.append(ingress.program.output + ingress.program.errors)
     await progress.close()
-    var places = ["store", "spool", "audit-log", "audit.tar", "backup"].map { "\(files.path)/\($0)" }
+    let backup = try await backUp(stage, server, to: "backup")
+    var places =
+      ["store", "spool", "audit-log", "audit.tar", "report"].map { "\(files.path)/\($0)" } + [former, backup]
     if let server {
-      _ = files.write("backup", try await server.dump(database: Self.database))
       // Its data, its WAL, and what it says.
       places.append(server.directory)
       try await expectGivenUp(try #require(sealing), by: server)
-    } else {
-      #expect(try await stage.siwa("store", "backup", files.path + "/backup").end == .exit(0))
     }
     for canary in canaries {
       for text in said { #expect(!text.contains(canary), "in what the programs say") }
       for place in places { #expect(try Self.files(at: place, with: Data(canary.utf8)) == []) }
       try await expectNothing(of: canary, on: brokers)
     }
+    try await expectHerInCopiesOfBefore(former, and: backup, stage, server)
     let hashes = stage.store.hashes(of: account).map { Data("\($0)".utf8) }
     for place in ["audit-log", "audit.tar"] {
       #expect(try hashes.contains { try !Self.files(at: "\(files.path)/\(place)", with: $0).isEmpty }, "\(place)")
+    }
+  }
+
+  // MARK: Copies of the store
+
+  /// Backs the store up as docs/account-store.md says, and returns the file.
+  private func backUp(_ stage: ConsumerStage, _ server: PostgreSQLServer?, to name: String) async throws -> String {
+    if let server { return stage.files.write(name, try await server.dump(database: Self.database)) }
+    let path = "\(stage.files.path)/\(name)"
+    #expect(try await stage.siwa("store", "backup", path).end == .exit(0))
+    return path
+  }
+
+  /// No erasure reaches a copy of before: it has her still, sealed, and one of after has not.
+  private func expectHerInCopiesOfBefore(
+    _ former: String, and latter: String, _ stage: ConsumerStage, _ server: PostgreSQLServer?
+  ) async throws {
+    for (copy, end) in [(former, RunningProgram.End.exit(1)), (latter, .exit(0))] {
+      var place = ["--set", "store.sqlite=\(copy)"]
+      if let server {
+        let connection = try await server.makeDatabase()
+        let database = try #require(connection.split(separator: "dbname=").last.map(String.init))
+        try await server.psql(try String(contentsOfFile: copy, encoding: .utf8), database: database)
+        place = ["--set", "store.postgresql=\(stage.files.write("connection", connection))"]
+      }
+      let found = try await verify(stage, ["--place", "account-store"] + place)
+      #expect(found.end == end, "\(found)")
+      #expect(found.output.contains("the account, sealed: its name, 1 tokens") == (copy == former), "\(found)")
     }
   }
 
@@ -249,6 +280,12 @@ import Testing
 
   private func verify(
     _ stage: ConsumerStage, _ words: String...
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await verify(stage, words)
+  }
+
+  private func verify(
+    _ stage: ConsumerStage, _ words: [String]
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     let arguments = ["erase", "--verify", "--team", AppleSide.team, "--sub", "-"] + words
     return try await RunningProgram.run("siwa", arguments, stage.environment) { program in

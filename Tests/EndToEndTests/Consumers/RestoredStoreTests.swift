@@ -96,6 +96,9 @@ import Testing
       let restored = try await stage.store.relayStates(of: accounts)
       #expect(restored.allSatisfy { if case .known = $0 { true } else { false } }, "the backup has brought them back")
 
+      let found = try await search(stage, ada)
+      #expect(found.end == .exit(1) && found.output.contains("  STAYS until the account is erased\n"), "\(found)")
+
       let rehearsal = try await stage.siwa("store", "reconcile", "--dry-run")
       #expect(rehearsal.end == .exit(0), "\(rehearsal)")
       #expect(
@@ -111,6 +114,8 @@ import Testing
         again.end == .exit(0)
           && again.output == Self.report(outcomes: 7, erased: 0, fences: 0, mail: 0, "Done"))
       #expect(try await stage.siwa("store", "integrity").end == .exit(0))
+      let gone = try await search(stage, ada)
+      #expect(gone.end == .exit(0) && gone.output.contains("  names nobody\n"), "\(gone)")
 
       // The programs read again what the store does not know any more, in groups of other names.
       try await work(stage, group: "restored")
@@ -152,6 +157,14 @@ import Testing
     }
     for member in members { #expect(try await member.end() == .exit(0), "\(member.program.errors)") }
     await progress.close()
+  }
+
+  /// What the store has of somebody, as `siwa erase --verify` finds it.
+  private func search(
+    _ stage: ConsumerStage, _ person: Person
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await stage.siwa(
+      "erase", "--verify", "--strict", "--place", "account-store", "--team", AppleSide.team, "--sub", person.subject)
   }
 
   private static func report(outcomes: Int, erased: Int, fences: Int, mail: Int, _ end: String) -> String {
