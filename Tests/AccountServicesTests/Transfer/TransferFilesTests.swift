@@ -423,6 +423,25 @@ import TransparencyLog
     }
   }
 
+  /// It may be somebody else's than the line's.
+  @Test func aKeyOfTheFormOfASubjectIsNone() throws {
+    let person = "0123456789abcdef0123456789ABCDEF"
+    let subjects = ["000768.\(person).1521", "user:000768.\(person).1521", "0.\(person).1", "a.1.\(person).2.b"]
+    let others = [person, "000768.\(person)", "\(person).1521", "000768.\(person)0.1521", "a.\(person).1521", "1.2.3"]
+    for (keys, isRefused) in [(subjects, true), (others, false)] {
+      for key in keys {
+        for (name, read) in [("sub", TransferLine.brought), ("transfer_sub", TransferLine.received)] {
+          let line = Array("{\"key\":\"\(key)\",\"\(name)\":\"z\"}".utf8)
+          if isRefused {
+            #expect(throws: TransferLine.Fault.personal, "\(key)") { _ = try read(line) }
+          } else {
+            #expect(try read(line).key == key)
+          }
+        }
+      }
+    }
+  }
+
   @Test func aRowOfCSVEndsNeitherEarlyNorLate() {
     let row = TransferLine.csv("a \"b\", c", TransferRig.identifier("001876.r\"1"))
     #expect(String(decoding: row, as: UTF8.self) == "\"a \"\"b\"\", c\",\"001876.r\"\"1\"\r\n")

@@ -276,7 +276,7 @@ import Testing
         + MigrationStage.lines(2...4)
       let end = try await stage.siwa(.sending, "migrate", "users", "summer", "--from-input", input: input)
       #expect(end.end == .exit(1) && end.output.hasPrefix("New        4\nNo users   2\n"), "\(end)")
-      #expect(end.errors.contains("line 3: key: holds the sub") && end.errors.contains("line 4: not one JSON object"))
+      #expect(end.errors.contains("line 3: key: holds a sub") && end.errors.contains("line 4: not one JSON object"))
       #expect(!end.errors.contains(secret))
     }
   }

@@ -16,7 +16,7 @@ package enum TransferLine {
     /// The key is none.
     case key = "key: expected 1 to 255 bytes without control characters"
     /// The key names the person.
-    case personal = "key: holds the sub or an e-mail address: take what your own database knows the user by"
+    case personal = "key: holds a sub or an e-mail address: take what your own database knows the user by"
     /// The subject is none.
     case subject = "sub: expected 1 to 255 visible ASCII characters"
     /// The identifier is none.
@@ -85,8 +85,19 @@ package enum TransferLine {
   private static func checked(_ key: String, unlike person: String) throws(Fault) -> String {
     guard 1...255 ~= key.utf8.count, !key.unicodeScalars.contains(where: { $0.value < 0x20 || 0x7f...0x9f ~= $0.value })
     else { throw .key }
-    guard !key.contains(person), !key.utf8.contains(UInt8(ascii: "@")) else { throw .personal }
+    guard !key.contains(person), !key.utf8.contains(UInt8(ascii: "@")), !holdsSubject(key) else { throw .personal }
     return key
+  }
+
+  /// Whether something of the form of Apple's subjects stands in the text, whomever it names: digits, 32 hexadecimal digits and
+  /// digits, with dots between them.
+  private static func holdsSubject(_ text: String) -> Bool {
+    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    func isDigit(_ byte: UInt8?) -> Bool { byte.map { 0x30...0x39 ~= $0 } ?? false }
+    return parts.indices.dropFirst().dropLast().contains { index in
+      parts[index].count == 32 && parts[index].allSatisfy { isDigit($0) || 0x61...0x66 ~= $0 | 0x20 }
+        && isDigit(parts[index - 1].last) && isDigit(parts[index + 1].first)
+    }
   }
 
   private static func read(_ line: [UInt8], _ other: String) throws(Fault) -> (key: String, other: String) {
