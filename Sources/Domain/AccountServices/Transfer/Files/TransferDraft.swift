@@ -109,9 +109,10 @@ package final class TransferDraft {
 
 /// Folders of files that have to be there after a power failure.
 package enum Directory {
-  /// Makes one that only this user can use, unless it is there.
+  /// Makes one that only this user can use, durably, unless it is there.
   package static func make(_ path: String) throws(TransferFileFault) {
-    if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw TransferFileFault(path, .current) }
+    if unsafe mkdir(path, 0o700) == 0 { return try sync(parent(of: path)) }
+    if errno != EEXIST { throw TransferFileFault(path, .current) }
   }
 
   /// Removes a file, if it is there, durably.
