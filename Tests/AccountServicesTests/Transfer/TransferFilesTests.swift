@@ -151,6 +151,36 @@ import TransparencyLog
     #expect(next.received.users.isEmpty)
   }
 
+  /// The same users, encrypted, do not protect what lies beside them in the clear.
+  @Test(.enabled("needs Debian's package age") { isAgeThere })
+  func ofTwoExportsOnlyTheFilesOfTheSecondAreThere() async throws {
+    let handover = try await Handover(20)
+    let keys = try await RunningProgram.finish(path: "/usr/bin/age-keygen", [])
+    let recipient = try #require(keys.output.split(whereSeparator: \.isWhitespace).last { $0.hasPrefix("age1") })
+    let (plain, encrypted) = (["users.jsonl", "users.csv"], ["users.jsonl.age", "users.csv.age"])
+    #expect(try await handover.exportAll().outdated == [])
+    for (name, removed, isEncrypted) in [(encrypted, plain, true), (plain, encrypted, false)] {
+      let outcome = try await handover.exportAll(encryptedTo: isEncrypted ? String(recipient) : nil)
+      #expect(outcome.outdated == removed.map { "\(handover.directory)/\($0)" })
+      #expect(try handover.names == (name + ["manifest.txt"]).sorted())
+    }
+    #expect(try await handover.exportAll().outdated == [], "the same again replaces them")
+    #expect(try await handover.importAll().new == 18)
+  }
+
+  /// A key stays as it is: the recipient finds nobody by another one.
+  @Test func keysThatASpreadsheetTakesForFormulasAreCounted() async throws {
+    let handover = try await Handover(1)
+    let odd = ["=HYPERLINK(1)", "+49", "-5", "a=b", "4-7"]
+    handover.sending.store.fill(
+      odd.enumerated().map { NewTransferUser(key: $1, subject: TransferRig.subject("000001.odd\($0).0001")) })
+    #expect(await (try handover.sending.run()).run().name == "complete")
+    let outcome = try await handover.exportAll()
+    #expect(outcome.manifest.done == 6 && outcome.formulas == 3)
+    _ = try await handover.importAll()
+    #expect(Set(handover.received.users.values.map(\.key)).isSuperset(of: odd))
+  }
+
   @Test func anExportThatIsBrokenOffLeavesNothingThatCouldBeTakenForOne() async throws {
     let handover = try await Handover(1500)
     _ = try await handover.export()

@@ -16,6 +16,8 @@ struct MigrateExport: Command {
       users.jsonl    {"key":"…","transfer_sub":"…"}, a line for each user
       users.csv      the same as CSV
       manifest.txt   plan, teams, app, how many users, and size and SHA-256 of each file: a signed note (C2SP)
+    users.csv is for programs: a spreadsheet takes a key that begins with =, +, - or @ for a formula. Such keys stand there as
+    they are, or nobody would find their user by them; how many there are is said.
     Nothing else of anybody stands there: no sub, no address. With --age the two files are encrypted on the way to the disk
     (users.jsonl.age, users.csv.age) to that recipient by the program age of Debian's package of that name. Without it,
     encrypt what you send: with a transfer identifier Apple tells the recipient who somebody is.
@@ -23,7 +25,8 @@ struct MigrateExport: Command {
     siwa migrate create-key makes the key that signs; give its public key (the vkey) to the recipient by another way than the
     files. The manifest is written last: where there is none, the export is not whole, and the same command again makes it.
     Users who get their identifier later go into another export. A user whose row in the store is damaged goes into none: they
-    are counted, and siwa store integrity names them. What a run that was killed has left in DIRECTORY is removed, and said.
+    are counted, and siwa store integrity names them. What a run that was killed has left in DIRECTORY is removed, and said; so
+    are the users of an export before it that were encrypted where these are not, or the other way round.
 
     Exit codes: 0 written; 1 not written, or some users wait still, were refused or are damaged; 2 the command line, the
     configuration or the store has to change first; 3 the store cannot be reached at the moment.
@@ -72,6 +75,12 @@ struct MigrateExport: Command {
       let manifest = outcome.manifest
       bar.clear()
       outcome.leftovers.forEach(MigrateAccess.complain(ofLeftover:))
+      for path in outcome.outdated { Terminal.complain("siwa: \(path) was of an export before, and is removed") }
+      if outcome.formulas > 0 {
+        Terminal.complain(
+          "siwa: \(outcome.formulas) keys begin with =, +, - or @: a spreadsheet takes them for formulas, and users.csv is for "
+            + "programs")
+      }
       MigrateAccess.complain(ofDamaged: outcome.damaged)
       Terminal.say("Exported   \(manifest.done)")
       for file in manifest.files { Terminal.say("File       \(directory)/\(file.name)  \(file.size) bytes") }

@@ -115,10 +115,13 @@ package enum Directory {
     if errno != EEXIST { throw TransferFileFault(path, .current) }
   }
 
-  /// Removes a file, if it is there, durably.
-  static func remove(_ name: String, from path: String) throws(TransferFileFault) {
-    if unsafe unlink("\(path)/\(name)") != 0, errno != ENOENT { throw TransferFileFault("\(path)/\(name)", .current) }
+  /// Removes a file, if it is there, durably. Returns whether it was.
+  @discardableResult
+  static func remove(_ name: String, from path: String) throws(TransferFileFault) -> Bool {
+    let isThere = unsafe unlink("\(path)/\(name)") == 0
+    guard isThere || errno == ENOENT else { throw TransferFileFault("\(path)/\(name)", .current) }
     try sync(path)
+    return isThere
   }
 
   /// Returns once the names in it would survive a power failure.

@@ -15,6 +15,10 @@ package struct TransferExport {
     package let damaged: Int64
     /// What a run that was broken off had left in the directory, and is gone now.
     package let leftovers: [String]
+    /// Files of an earlier export that this one does not write, encrypted or in the clear, and which are gone now.
+    package let outdated: [String]
+    /// How many of the keys a spreadsheet takes for formulas.
+    package let formulas: Int64
   }
 
   /// So many users are read at once.
@@ -48,10 +52,15 @@ package struct TransferExport {
       if let leftover = try TransferDraft.removeLeftover(of: "\(directory)/\(name)") { leftovers.append(leftover) }
     }
     let suffix = recipient == nil ? "" : ".age"
+    var outdated: [String] = []
+    // Beside encrypted files the same users must not lie in the clear.
+    for name in Self.names where name.hasSuffix(".age") == suffix.isEmpty {
+      if try Directory.remove(name, from: directory) { outdated.append("\(directory)/\(name)") }
+    }
     let (json, csv) = (try draft("users.jsonl\(suffix)"), try draft("users.csv\(suffix)"))
     let total = try await store.census(of: plan).done
     try csv.write(TransferLine.header)
-    var (count, damaged, last): (Int64, Int64, Int64) = (0, 0, 0)
+    var (count, damaged, formulas, last): (Int64, Int64, Int64, Int64) = (0, 0, 0, 0)
     while true {
       let users = try await store.transferUsers(of: plan, in: .done, after: last, limit: Self.page)
       guard let end = users.last else { break }
@@ -64,6 +73,7 @@ package struct TransferExport {
         try json.write(TransferLine.json(user.key, identifier))
         try csv.write(TransferLine.csv(user.key, identifier))
         count += 1
+        if TransferLine.isFormula(user.key) { formulas += 1 }
       }
       tell(count, max(total, count))
     }
@@ -82,7 +92,8 @@ package struct TransferExport {
     try draft.write(note.bytes)
     _ = try draft.finish()
     try draft.publish()
-    return Outcome(manifest: manifest, damaged: damaged, leftovers: leftovers)
+    return Outcome(
+      manifest: manifest, damaged: damaged, leftovers: leftovers, outdated: outdated, formulas: formulas)
   }
 
   private func draft(_ name: String, isPlain: Bool = false) throws -> TransferDraft {

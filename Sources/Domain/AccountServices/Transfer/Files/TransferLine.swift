@@ -50,6 +50,10 @@ package enum TransferLine {
     return row + Array("\r\n".utf8)
   }
 
+  /// Whether a spreadsheet takes a field with this text for a formula. It stands in the file as it is: whoever wrote it finds
+  /// their user by it.
+  static func isFormula(_ text: String) -> Bool { text.utf8.first.map { "=+-@".utf8.contains($0) } ?? false }
+
   /// What the receiving team's own database needs: the one line with personal data. Its end is with it. Nil of a user whose
   /// row does not open.
   ///
