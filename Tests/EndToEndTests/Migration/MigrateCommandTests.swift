@@ -349,6 +349,7 @@ import Testing
       let listed = try await stage.siwa(.receiving, "migrate", "decide", "spring")
       #expect(listed.end == .exit(1), "\(listed)")
       #expect(listed.output.hasPrefix("2  same-account  customer-2  account of customer-1\n"), "\(listed)")
+      #expect(listed.output.contains("\n60 days    not accepted yet"), "\(listed)")
 
       let why = ["--by", "support", "--reason", "they have shown it"]
       func decide(_ words: String...) async throws -> MigrationStage.End {

@@ -122,6 +122,7 @@ enum MigrateConflicts {
       Terminal.say("\(user.number)  \(user.reason?.rawValue ?? "")  \(user.key)\(owner)\(decision)")
     }
     if conflicts.isEmpty { Terminal.say("There is no conflict.") }
+    Terminal.say("60 days    \(TransferWindow(plan).words(at: .now))")
     return conflicts.allSatisfy { $0.decision != nil } ? .success : .failure
   }
 }
