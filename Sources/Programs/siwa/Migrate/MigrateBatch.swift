@@ -10,7 +10,7 @@ struct MigrateBatch {
   /// After so many failures of Apple's in a row, twenty minutes in all, it counts as unreachable.
   private static let patience = 12
   /// What Apple has been seen to bear, in the absence of a limit of its own.
-  private static let (rate, concurrency) = (20, 16)
+  static let (rate, concurrency) = (20, 16)
 
   private let name: String
   private let rate: Int

@@ -14,14 +14,14 @@ struct MigrateRehearse: Command {
     Nothing leaves this machine, and nothing is read of the configuration. In the end every made-up user has exactly one
     account at the other team, or stands on the list of refusals; that is checked, and said.
 
-    The timetable says how long each side takes for --users at --requests a second: the simulated Apple takes 50 ms for an
-    answer, and so --concurrency at once are at most 20 times as many a second.
+    Played are --play users; the timetable reckons how long each side takes for --users at --requests a second: the simulated
+    Apple takes 50 ms for an answer, and so --concurrency at once are at most 20 times as many a second.
 
     Exit codes: 0 all went well, 1 it did not, which is said, 2 the command line makes no sense.
 
     """
   static let examples = [
-    CommandExample("siwa migrate rehearse --users 50000 --requests 50", "How long for 50,000 users."),
+    CommandExample("siwa migrate rehearse --users 50000 --requests 50", "How long for 50,000 users; 500 are played."),
     CommandExample("siwa migrate rehearse --faults", "What is to be seen when Apple throttles and fails."),
   ]
 
@@ -38,10 +38,11 @@ struct MigrateRehearse: Command {
     played = arguments.read(
       "--play", "NUMBER", .integer(1...1_000_000, unit: "users"), default: 500, "How many made-up users take part.")
     rate = arguments.read(
-      "--requests", "NUMBER", .integer(1...10_000, unit: "requests a second"), default: 100,
+      "--requests", "NUMBER", .integer(1...10_000, unit: "requests a second"), default: MigrateBatch.rate,
       "How many requests a second.")
     concurrency = arguments.read(
-      "--concurrency", "NUMBER", .integer(1...256, unit: "requests"), default: 16, "How many requests at once.")
+      "--concurrency", "NUMBER", .integer(1...256, unit: "requests"), default: MigrateBatch.concurrency,
+      "How many requests at once.")
     hasFaults = arguments.flag("--faults", "Apple throttles and fails on the way.")
   }
 
