@@ -103,8 +103,7 @@ import Testing
       stage.apple.migrationDelay = .milliseconds(20)
       stage.apple.withdrawConsent(of: MigrationStage.person(7), to: MigrationStage.app)
       try await stage.prepareBoth()
-      _ = try await stage.siwa(
-        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...600))
+      try await bringUsers(stage)
       let (kills, end) = try await stage.run(
         .sending, ["migrate", "generate", "summer"] + Self.fast, killedAfter: [1, 60, 150, 90])
       #expect(kills == 4 && end.output.contains("Done       599\nRefused    1\n"), "\(end)")
@@ -112,20 +111,35 @@ import Testing
 
       let vkey = try await stage.createKey()
       let directory = stage.files.path + "/handover"
-      let export = ["migrate", "export", "summer", directory, "--key", stage.files.path + "/migrate-key"]
-      for name in ["users.jsonl.new", "users.csv.new"] {
-        _ = try await stage.run(.sending, export) { program in
+      let export =
+        ["migrate", "export", "summer", directory, "--key", stage.files.path + "/migrate-key"]
+        + ["--age", "age1"]
+      let age = try HeldAge(stage.files)
+      for name in ["users.jsonl.age.new", "users.csv.age.new"] {
+        age.isHeld = true
+        let killed = try await stage.run(.sending, export, age.environment) { program in
           try await until { unsafe access("\(directory)/\(name)", F_OK) == 0 || program.hasEnded }
           program.signal(SIGKILL)
+          age.isHeld = false
         }
+        #expect(killed.end == .signal(SIGKILL), "\(killed)")
       }
-      #expect(try await stage.run(.sending, export) { _ in }.output.hasPrefix("Exported   599\n"))
-      let words = ["migrate", "import", "spring", directory, "--signer", vkey]
-      _ = try await stage.run(.receiving, words) { program in
-        try await until { program.hasEnded || self.hasOpened("\(directory)/users.jsonl", program) }
+      let exported = try await stage.run(.sending, export, age.environment) { _ in }
+      #expect(exported.output.hasPrefix("Exported   599\n"), "\(exported)")
+      let words = ["migrate", "import", "spring", directory, "--signer", vkey, "--identity", "age.key"]
+      age.isHeld = true
+      let killed = try await stage.run(.receiving, words, age.environment) { program in
+        try await until {
+          if program.hasEnded { return true }
+          return try await stage.census(.receiving).users > 0
+        }
         program.signal(SIGKILL)
+        age.isHeld = false
       }
-      _ = try await stage.run(.receiving, words) { _ in }
+      #expect(killed.end == .signal(SIGKILL), "\(killed)")
+      #expect(1..<599 ~= (try await stage.census(.receiving)).users, "in the middle of them")
+      let taken = try await stage.run(.receiving, words, age.environment) { _ in }
+      #expect(taken.end == .exit(0) && taken.output.contains("Waiting    599\n"), "\(taken)")
       let before = stage.apple.migrationsAsked
       let (more, exchanged) = try await stage.run(
         .receiving, ["migrate", "exchange", "spring"] + Self.fast, killedAfter: [1, 60, 150, 90])
@@ -135,23 +149,75 @@ import Testing
       #expect(try await stage.siwa(.receiving, "migrate", "results", "spring", results).end == .exit(0))
       try stage.expectResults("results.jsonl", of: (1...600).filter { $0 != 7 })
       try stage.expectNothingPersonal(
-        1...600, in: ["manifest.txt", "users.jsonl", "users.csv"].map { "handover/\($0)" })
+        1...600, in: ["manifest.txt", "users.jsonl.age", "users.csv.age"].map { "handover/\($0)" })
     }
   }
 
-  /// Whether the program has the file open now.
-  private func hasOpened(_ path: String, _ program: RunningProgram) -> Bool {
-    let folder = "/proc/\(program.identifier)/fd"
-    guard let names = FileManager.default.subpaths(atPath: folder) else { return false }
-    return names.contains { name in
-      var target = [CChar](repeating: 0, count: 4096)
-      let count = unsafe readlink("\(folder)/\(name)", &target, target.count)
-      return count > 0 && String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) == path
+  /// Brings 600 users; killed in the middle of them, the same again brings the rest.
+  private func bringUsers(_ stage: MigrationStage) async throws {
+    let words = ["migrate", "users", "summer", "--from-input"]
+    let killed = try await stage.run(.sending, words) { program in
+      // Their end is still to come.
+      try program.write(MigrationStage.lines(1...600))
+      try await until {
+        if program.hasEnded { return true }
+        return try await stage.census(.sending).users > 0
+      }
+      program.signal(SIGKILL)
     }
+    #expect(killed.end == .signal(SIGKILL), "\(killed)")
+    #expect(1..<600 ~= (try await stage.census(.sending)).users, "in the middle of them")
+    let rest = try await stage.siwa(
+      .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...600))
+    #expect(rest.end == .exit(0) && rest.output.contains("Waiting    600\n"), "\(rest)")
   }
 }
 
+/// A program in the place of age, which passes everything on as it is: while it is held, all but the end.
+private final class HeldAge {
+  /// What the program's environment needs.
+  let environment: [String: String]
+  var isHeld = false {
+    didSet {
+      let files = FileManager.default
+      for name in ["hold", "read"] { try? files.removeItem(atPath: "\(folder)/\(name)") }  // where it is there
+      if isHeld { _ = files.createFile(atPath: "\(folder)/hold", contents: nil) }
+    }
+  }
+  private let folder: String
+
+  init(_ files: TemporaryDirectory) throws {
+    folder = files.path + "/held-age"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    // An import reads everything once before it takes anybody over.
+    let path = files.write(
+      "held-age/age",
+      """
+      #!/bin/sh
+      hold="$HOME/hold"
+      case "$1" in
+      --decrypt)
+        if [ ! -e "$hold" ]; then exec cat; fi
+        if [ ! -e "$HOME/read" ]; then : >"$HOME/read"; exec cat; fi
+        head -n 550 ;;
+      *) cat ;;
+      esac
+      while [ -e "$hold" ]; do sleep 0.05; done
+
+      """)
+    try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
+    environment = ["PATH": "\(folder):/usr/bin:/bin", "HOME": folder]
+  }
+
+  deinit { isHeld = false }
+}
+
 extension MigrationStage {
+  /// How far the plan of a side is.
+  fileprivate func census(_ side: TransferPlan.Side) async throws -> TransferCensus {
+    try await store(side) { store, plan in try await store.census(of: plan) }
+  }
+
   /// Has the store fail where a user of a plan is removed, or no longer.
   fileprivate func breakRemovals(_ isBroken: Bool, _ side: TransferPlan.Side) throws {
     let database = try Database(

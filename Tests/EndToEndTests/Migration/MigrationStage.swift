@@ -118,9 +118,10 @@ final class MigrationStage {
 
   /// Runs the operator's program of one side, as `body` has it, and returns how it has ended.
   func run(
-    _ side: TransferPlan.Side, _ words: [String], _ body: @Loop (RunningProgram) async throws -> Void
+    _ side: TransferPlan.Side, _ words: [String], _ more: [String: String] = [:],
+    _ body: @Loop (RunningProgram) async throws -> Void
   ) async throws -> End {
-    var environment = faults?.environment ?? [:]
+    var environment = (faults?.environment ?? [:]).merging(more) { $1 }
     environment["SIWA_CONFIG"] = paths[side] ?? ""
     return try await RunningProgram.run("siwa", words, environment) { program in
       try await body(program)
