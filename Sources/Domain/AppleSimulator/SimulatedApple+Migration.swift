@@ -69,6 +69,7 @@ extension SimulatedApple {
       guard let token = request.bearerToken, transfers.accepts(token, of: caller, at: clock()) else {
         return .failure("invalid_grant")
       }
+      if let subject = form["sub"], migrationOddities.contains(subject) { return .failure("odd_error") }
       let members =
         switch (form["sub"], form["target"], form["transfer_sub"]) {
         case (let subject?, let target?, nil): generate(subject, for: target, caller)

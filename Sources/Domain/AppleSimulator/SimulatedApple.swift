@@ -44,6 +44,8 @@ package final class SimulatedApple {
   package var migrationDelay = Duration.zero
   /// One in so many questions at the migration endpoint is throttled, whatever else it answers; nil: none.
   package var migrationThrottle: Int?
+  /// Subjects of whom the migration endpoint says an error that nobody knows.
+  package var migrationOddities: Set<String> = []
   /// How long whoever is throttled is asked to wait.
   package var retryAfter = Duration.seconds(30)
   /// How often the migration endpoint was asked.

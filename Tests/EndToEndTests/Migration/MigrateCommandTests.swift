@@ -218,6 +218,36 @@ import Testing
     }
   }
 
+  /// Both keys are at hand, and the one on the way back is wrong: that is the one that is named.
+  @Test func ofTheKeysOfBothTeamsTheWrongOneIsNamed() async throws {
+    try await MigrationStage.run { stage in
+      try await stage.prepareBoth()
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...5))
+      let key = try stage.key(of: MigrationStage.sender, as: MigrationStage.recipient, for: "com.example.other")
+      let end = try await stage.run(.sending, ["migrate", "generate", "summer"] + key) { _ in }
+      #expect(end.end == .exit(2) && end.errors.contains("as one of team \(MigrationStage.recipient) for"), "\(end)")
+      #expect(end.errors.contains("take the key of \(MigrationStage.recipient) for com.example.other either"), "\(end)")
+    }
+  }
+
+  /// With the operator's own key.
+  @Test func whoIsLeftIsNamed() async throws {
+    try await MigrationStage.run { stage in
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(1...30))
+      #expect(try await stage.siwa(.sending, "migrate", "generate", "summer", "--requests", "200").end == .exit(0))
+      _ = try await stage.siwa(
+        .sending, "migrate", "users", "summer", "--from-input", input: MigrationStage.lines(31...32))
+      stage.apple.migrationOddities = Set((31...32).map { MigrationStage.person($0).subject })
+      let end = try await stage.siwa(.sending, "migrate", "generate", "summer", "--requests", "200")
+      let left = "\nLeft       2\n  unknown-error  customer-31\n  unknown-error  customer-32\n"
+      #expect(end.end == .exit(1) && end.output.contains(left), "\(end)")
+      try stage.expectNothingPersonal(1...32, in: [])
+    }
+  }
+
   @Test func afterSixtyDaysItSaysWhatHasEnded() async throws {
     try await MigrationStage.run { stage in
       let long = Timestamp.now - .seconds(61 * 86_400)

@@ -45,28 +45,28 @@ extension TransferApple {
 }
 
 extension MigrationConfiguration {
-  /// What Apple says of the key of the plan's team in the name of another of its apps. Of a wrong key, a wrong team and a wrong
-  /// app Apple says the same; where it takes the key for another app, the app is wrong. Nil where the team has no other one,
-  /// or Apple does not say.
+  /// What Apple says of the key of a team in the name of another of its apps than the plan's. Of a wrong key, a wrong team and
+  /// a wrong app Apple says the same; where it takes the key for another app, the app is wrong. Nil where the team has no other
+  /// one, or Apple does not say.
   @Loop
   package func wordsOfAnotherApp(
-    than plan: TransferPlan, userAgent: String, now: @escaping @Sendable () -> Timestamp
+    of team: TeamID, than plan: TransferPlan, userAgent: String, now: @escaping @Sendable () -> Timestamp
   ) async -> String? {
-    let others = teams.teams.filter { $0.value == plan.team && $0.key != plan.client }.keys
+    let others = teams.teams.filter { $0.value == team && $0.key != plan.client }.keys
     guard let other = others.min(by: { $0.text < $1.text }) else { return nil }
     let endpoint = AppleMigrationEndpoint(
-      apple, teams: teams, team: plan.team, client: other, concurrency: 1, userAgent: userAgent, now: now)
+      apple, teams: teams, team: team, client: other, concurrency: 1, userAgent: userAgent, now: now)
     do throws(AppleTokenError) {
       try await endpoint.authorize(as: other)
     } catch {
       switch error.code {
       case .invalidClient:
-        return "Apple does not take the key of \(plan.team) for \(other) either: so it is rather the key or the team"
+        return "Apple does not take the key of \(team) for \(other) either: so it is rather the key or the team"
       // What the app may do it looks at once it knows who asks.
       case .unauthorizedClient, .invalidScope, .forbidden, .invalidRequest: break
       default: return nil
       }
     }
-    return "Apple takes the key of \(plan.team) for \(other): so it is the app, \(plan.client), that is wrong"
+    return "Apple takes the key of \(team) for \(other): so it is the app, \(plan.client), that is wrong"
   }
 }

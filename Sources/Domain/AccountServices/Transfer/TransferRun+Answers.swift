@@ -1,70 +1,74 @@
 import AccountStore
+import AppleID
 import EventLoop
 
 // What becomes of Apple's answers.
 extension TransferRun {
-  /// Takes an answer for good, or has it wait until it is known what it is worth.
-  func judge(_ result: TransferResult, of user: TransferUser) {
+  /// Takes the answer to that question for good, or has it wait until it is known what it is worth.
+  func judge(_ result: TransferResult, of user: TransferUser, asked question: Int) {
     if case .refused(let reason) = result.answer {
-      refuse(user, reason)
+      refuse(user, reason, question)
     } else if result.answer.isUseless(for: user) || !isNew(result.answer, of: user) {
       uselessInARow += 1
-      doubted.append(TransferResult(user.number, .refused(.uselessAnswer)))
+      doubted.append((TransferResult(user.number, .refused(.uselessAnswer)), question))
       if uselessInARow >= Self.mostUselessInARow { stop(.useless) }
     } else {
-      (refusedInARow, uselessInARow) = (0, 0)
-      release()
+      release(askedBefore: question)
       answers.append(result)
     }
   }
 
   /// Refusals come in a row where it is not the users who are refused: then none is written down.
-  private func refuse(_ user: TransferUser, _ reason: TransferRefusal) {
-    if question == .refusedAgain {
+  private func refuse(_ user: TransferUser, _ reason: TransferRefusal, _ question: Int) {
+    if self.question == .refusedAgain {
       progress.refused += 1
       return
     }
     let result = TransferResult(user.number, .refused(reason))
     // Of one whose row does not open Apple was not asked.
-    if reason == .damaged { return answers.append(result) }
+    if reason == .damaged || beliefs.contains(.refusals) { return answers.append(result) }
     refusedInARow += 1
-    doubted.append(result)
-    if beliefs.contains(.refusals) {
-      release()
-    } else if refusedInARow >= Self.mostRefusedInARow {
-      stop(.allRefused)
-    }
+    doubted.append((result, question))
   }
+
+  /// Whether Apple has refused so many in a row that it is to be known whether it refuses everybody.
+  var areRefusalsInDoubt: Bool { refusedInARow >= Self.mostRefusedInARow }
 
   private func isNew(_ answer: TransferResult.Answer, of user: TransferUser) -> Bool {
     guard case .identifier(let identifier) = answer else { return true }
     return identifiers.note(identifier, of: user.number)
   }
 
-  /// What was refused is the users' own: it can be written down.
-  func release() {
-    answers += doubted
-    doubted = []
+  /// What was refused before that question is the users' own: it can be written down. A refusal of a later question waits: an
+  /// answer that took its time says nothing of what has become of everybody since.
+  func release(askedBefore question: Int = .max) {
+    answers += doubted.filter { $0.question < question }.map(\.result)
+    doubted.removeAll { $0.question < question }
+    uselessInARow = doubted.count { $0.result.answer == .refused(.uselessAnswer) }
+    refusedInARow = doubted.count - uselessInARow
   }
 
-  /// Everybody was asked about, and behind the last of whom Apple said something there are some who were refused. That may be
-  /// everybody's from some moment on: so Apple is asked about somebody of whom it has said something before. Where it does
-  /// not do so again, nothing is concluded.
+  /// Many were refused one after the other, or everybody was asked about, and behind the last of whom Apple said something
+  /// there are some who were refused. That may be everybody's from some moment on: so Apple is asked about somebody of whom it
+  /// has said something before, and about nobody else meanwhile. Where it does not do so again, nothing is concluded.
   func settleDoubts() async {
     if doubted.isEmpty || beliefs.contains(.refusals) { return release() }
     await flush()
     await waiting.change { self.isFlushing }
     guard ending == nil else { return }
     do throws(AccountStoreError) {
-      let known = try await persistently { () throws(AccountStoreError) in
-        try await self.store.transferUsers(of: self.plan, in: .done, after: 0, limit: Self.mostControls)
+      var failure: AppleTokenError?
+      for user in try await knownUsers() {
+        let question = questions + 1
+        switch await answer(about: user) {
+        case nil: return
+        case .failure(let error): failure = error
+        case .success(.refused): continue
+        case .success(let answer):
+          if !answer.isUseless(for: user) { return release(askedBefore: question) }
+        }
       }
-      for user in known {
-        guard let answer = await answer(about: user) else { return }
-        if case .refused = answer { continue }
-        if !answer.isUseless(for: user) { return release() }
-      }
-      stop(.allRefused)
+      stop(failure.map { .appleFails($0) } ?? .allRefused)
     } catch {
       stop(.store(error))
     }

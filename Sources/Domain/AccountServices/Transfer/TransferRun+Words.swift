@@ -1,12 +1,11 @@
 package import AccountEvents
 package import AccountStore
-import AppleID
+package import AppleID
 
 extension TransferRun.Ending {
-  /// What an operator has to know, and does next; nil where all went well.
-  package func words(of plan: TransferPlan, keys: [KeyID], at time: Timestamp) -> String? {
+  /// What an operator has to know, and does next; nil where all went well. `keys` are those that are configured for a team.
+  package func words(of plan: TransferPlan, keys: (TeamID) -> [KeyID], at time: Timestamp) -> String? {
     let (app, team, other) = (plan.client.text, plan.team.text, plan.otherTeam.text)
-    let key = keys.isEmpty ? "its key" : "key " + keys.map(\.text).joined(separator: " or ")
     switch self {
     case .complete, .ended: return nil
     case .leaseLost: return "another process has taken over the plan \(plan.name)"
@@ -17,7 +16,8 @@ extension TransferRun.Ending {
         + "nothing: only the sending team can do something, and have identifiers generated"
     case .windowOver: return "the 60 days are \(TransferWindow(plan).words(at: time))"
     case .appleFails(let error): return "Apple answers nothing that can be used: \(error)"
-    case .misconfigured(let error): return Self.words(error, app: app, team: team, key: key)
+    case .misconfigured(let error, let team):
+      return error.words(of: plan, in: team, keys: keys) ?? "Apple answers nothing that can be used: \(error)"
     case .allRefused:
       return """
         Apple refuses one user after the other (invalid_request) and says nothing of anybody else, and nothing was concluded \
@@ -40,31 +40,39 @@ extension TransferRun.Ending {
     case .store(let error): return "\(error)"
     }
   }
+}
 
-  /// Which of key, app and team it is.
-  private static func words(_ error: AppleTokenError, app: String, team: String, key: String) -> String {
-    switch error.code {
+extension AppleTokenError {
+  /// Which of key, app and team of a plan it is, where Apple was asked in the name of `team`; nil where time alone may help.
+  package func words(of plan: TransferPlan, in team: TeamID, keys: (TeamID) -> [KeyID]) -> String? {
+    guard needsOperator else { return nil }
+    let (app, keys) = (plan.client.text, keys(team).map(\.text).joined(separator: " or "))
+    return words(app: app, team: team.text, key: keys.isEmpty ? "its key" : "key \(keys)")
+  }
+
+  private func words(app: String, team: String, key: String) -> String {
+    switch code {
     case .noKey:
       return "no key: none of team \(team) is configured: set teams.\(team).key-id and teams.\(team).private-key"
-    case .unsigned: return "the key: \(key) of team \(team) does not sign: \(error.detail)"
+    case .unsigned: return "the key: \(key) of team \(team) does not sign: \(detail)"
     case .invalidClient:
       return
         "wrong key, team or app, of which Apple says the same (invalid_client): it does not take \(key) as one of team \(team) "
         + "for \(app). Key: compare teams.\(team).key-id with the key at Apple, and the .p8 file with its download. Team: is "
         + "\(team) the one that the key is of, and that has the app, or had it in the 60 days? App: is \(app) its bundle ID or "
-        + "Services ID? \(error.detail)"
+        + "Services ID? \(detail)"
     case .unauthorizedClient:
       return
         "wrong app: Apple does not let \(app), with \(key) of team \(team), ask for its users. Is \(app) the app's "
-        + "bundle ID or Services ID, and does Sign in with Apple stand on it: \(error.detail)"
+        + "bundle ID or Services ID, and does Sign in with Apple stand on it: \(detail)"
     case .invalidScope, .forbidden:
       return
         "wrong team: Apple does not let team \(team) move users of \(app) (scope user.migration). Is it one of the two "
-        + "teams of the transfer: \(error.detail)"
+        + "teams of the transfer: \(detail)"
     case .certificate:
       return "what answers in Apple's place is not Apple, by its certificate: see apple.trusted-ca and apple.proxy: "
-        + error.detail
-    default: return "Apple takes no request of \(app) from team \(team) with \(key): \(error)"
+        + detail
+    default: return "Apple takes no request of \(app) from team \(team) with \(key): \(self)"
     }
   }
 }

@@ -19,6 +19,8 @@ package final class TransferRun {
     package internal(set) var done = 0, refused = 0, conflicts = 0
     /// Questions that were asked again, and users who were given up for this run: they wait as before.
     package internal(set) var again = 0, left = 0
+    /// The first of those who were given up, 20 at most.
+    package internal(set) var firstLeft: [Left] = []
     /// How it went when one user was tried; nil where none was.
     package internal(set) var trial: Trial?
     /// How much of the agreed rate Apple can keep up with.
@@ -26,6 +28,14 @@ package final class TransferRun {
 
     /// Of how many users it is known what came of them.
     package var answered: Int { done + refused + conflicts }
+  }
+
+  /// Somebody who was given up for this run, by the operator's key, and what Apple's last answer was.
+  package struct Left: Sendable, Hashable {
+    /// What the operator knows the user by.
+    package let key: String
+    /// Why nothing is known of them.
+    package let code: AppleTokenError.Code
   }
 
   /// What is known from trying one user.
@@ -54,8 +64,8 @@ package final class TransferRun {
     case windowOver
     /// Apple has answered nothing for a while; what it said last.
     case appleFails(AppleTokenError)
-    /// Something is set wrongly, here or at Apple: an operator has to put it right.
-    case misconfigured(AppleTokenError)
+    /// Something of that team is set wrongly, here or at Apple: an operator has to put it right.
+    case misconfigured(AppleTokenError, of: TeamID)
     /// Apple refuses everybody. Nothing was concluded from that.
     case allRefused
     /// What Apple answers is of no use.
@@ -96,8 +106,12 @@ package final class TransferRun {
   /// How often a user is asked about who stays in doubt, and how long it rests before the second time: doubling with each.
   static let attempts = 5
   static let firstRest = Duration.seconds(1)
-  /// So many answers in a row that leave something in doubt are Apple's failure, and not one user's.
-  static let doubtsInARow = 3
+  /// So many answers in a row that leave something in doubt may be Apple's failure, and not one user's: somebody is asked about
+  /// of whom Apple has said something before. Where it does so again, it is the users, and twice as many may follow, up to
+  /// `mostDoubtsInARow`.
+  static let (doubtsInARow, mostDoubtsInARow) = (3, 96)
+  /// So many of those who were given up are named.
+  static let mostNamed = 20
   /// So many 429 are Apple's wish that all be asked more slowly. Each question that is answered takes a tenth of one away: one
   /// in a hundred is hardly ever so many, and where all are throttled the fourth is.
   static let (mostThrottles, throttleRelief) = (4.0, 0.1)
@@ -118,7 +132,7 @@ package final class TransferRun {
   let waiting: Waiting
   private let renew: Renewal
   private let concurrency: Int
-  private let patience: Int
+  let patience: Int
 
   /// The plan as it stands.
   package internal(set) var plan: TransferPlan
@@ -138,16 +152,22 @@ package final class TransferRun {
   private var lastRead: Int64 = 0
   private var isFetching = false
   private var isAllRead = false
-  private var retries: [(user: TransferUser, attempt: Int, due: MonotonicTime)] = []
+  var retries: [(user: TransferUser, attempt: Int, due: MonotonicTime)] = []
   private(set) var inFlight = 0
+  /// How many questions were asked: the number of the last one.
+  private(set) var questions = 0
   /// Answers that wait for the store, and those among them that are on their way.
   var answers: [TransferResult] = []
   var isFlushing = false
-  /// Refusals of which nobody knows yet whether they are the users'.
-  var doubted: [TransferResult] = []
-  var (refusedInARow, uselessInARow, conflictsInARow, doubtfulInARow) = (0, 0, 0, 0)
+  /// Refusals of which nobody knows yet whether they are the users', each with the number of its question.
+  var doubted: [(result: TransferResult, question: Int)] = []
+  var (refusedInARow, uselessInARow, conflictsInARow) = (0, 0, 0)
+  /// How many answers in a row left something in doubt, and how many may.
+  var (doubtfulInARow, doubtLimit) = (0, TransferRun.doubtsInARow)
+  /// Those who are asked about next to learn whether Apple answers at all, and whether there may be any.
+  var (controls, mayHaveControls) = ([TransferUser](), true)
   /// How many 429 there were lately.
-  private var throttles = 0.0
+  var throttles = 0.0
   var identifiers = RecentIdentifiers(TransferRun.remembered)
   var lastError: AppleTokenError?
 
@@ -199,7 +219,7 @@ package final class TransferRun {
 
   private func work() async {
     if let obstacle { return stop(obstacle) }
-    if plan.triedAt == nil { await tryOne() }
+    if needsTrial { await tryOne() }
     while ending == nil {
       if let obstacle { return stop(obstacle) }
       guard await isOurs() else { return }
@@ -210,6 +230,11 @@ package final class TransferRun {
         await waiting.nap(until: min(slot, renewal))
       } else if isFull {
         await waiting.change { self.isFull && self.ending == nil }
+      } else if areRefusalsInDoubt {
+        await settleDoubts()
+        await flush()
+      } else if isAppleInDoubt, mayHaveControls, isAnybodyLeft {
+        await askControl()
       } else if let next = next(at: now) {
         ask(next.user, next.attempt, at: now)
       } else if !isCrowded, isFetching || inFlight > 0 && retries.isEmpty {
@@ -239,9 +264,14 @@ package final class TransferRun {
   /// Whether nobody new is asked about before some were asked about again.
   private var isCrowded: Bool { retries.count >= Self.mostAgain }
 
+  /// Whether somebody is to be asked about still, now or again.
+  private var isAnybodyLeft: Bool { !users.isEmpty || !retries.isEmpty || !isAllRead }
+
   private var isFull: Bool { inFlight >= concurrency || answers.count >= concurrency }
 
   private func next(at now: MonotonicTime) -> (user: TransferUser, attempt: Int)? {
+    // Somebody new says more of Apple than those who were in doubt before.
+    if isAppleInDoubt, !isCrowded, let user = users.popFirst() { return (user, 1) }
     if let index = retries.firstIndex(where: { $0.due <= now }) {
       let retry = retries.remove(at: index)
       progress.again += 1
@@ -296,17 +326,25 @@ package final class TransferRun {
   // MARK: Asking
 
   private func ask(_ user: TransferUser, _ attempt: Int, at now: MonotonicTime) {
-    pace.take(at: now, random: 0)
+    let question = beginQuestion(at: now)
     inFlight += 1
     // It comes to its end where the run is told to end: Apple may have been asked by then.
-    Task(executorPreference: Loop.executor) { await self.carry(user, attempt) }
+    Task(executorPreference: Loop.executor) { await self.carry(user, attempt, question) }
   }
 
-  private func carry(_ user: TransferUser, _ attempt: Int) async {
+  /// Counts a question that is asked now. Returns its number.
+  func beginQuestion(at now: MonotonicTime) -> Int {
+    pace.take(at: now, random: 0)
+    questions += 1
+    return questions
+  }
+
+  private func carry(_ user: TransferUser, _ attempt: Int, _ question: Int) async {
     do throws(AppleTokenError) {
       let answer = try await apple.ask(user)
       succeeded()
-      judge(TransferResult(user.number, answer), of: user)
+      (doubtLimit, mayHaveControls) = (Self.doubtsInARow, true)
+      judge(TransferResult(user.number, answer), of: user, asked: question)
     } catch {
       fail(error, user, attempt)
     }
@@ -314,55 +352,6 @@ package final class TransferRun {
     inFlight -= 1
     waiting.signal()
     await flush()
-  }
-
-  /// Apple has answered.
-  func succeeded() {
-    doubtfulInARow = 0
-    throttles = max(0, throttles - Self.throttleRelief)
-    pace.succeeded(at: clock.now())
-    progress.share = pace.share
-  }
-
-  private func fail(_ error: AppleTokenError, _ user: TransferUser, _ attempt: Int) {
-    guard noteFailure(error) else { return }
-    if isOnesOwn(error), attempt >= Self.attempts {
-      progress.left += 1
-    } else {
-      var rest = Self.firstRest
-      for _ in 1..<attempt { rest += rest }
-      let due = clock.now() + max(rest, error.retryAfter ?? .zero)
-      retries.append((user, isOnesOwn(error) ? attempt + 1 : attempt, due))
-    }
-  }
-
-  /// Whether a failure counts as an attempt at the user: not where Apple was not asked, or asks for time.
-  private func isOnesOwn(_ error: AppleTokenError) -> Bool { error.code != .throttled && error.code != .unreachable }
-
-  /// Slows down, or stops where time alone does not help. Says whether it is to be tried again.
-  func noteFailure(_ error: AppleTokenError) -> Bool {
-    lastError = error
-    if error.needsOperator {
-      stop(.misconfigured(error))
-      return false
-    }
-    if error.code == .cancelled, ending != nil { return false }
-    doubtfulInARow += 1
-    if isSingle(error) { return true }
-    pace.failed(at: clock.now(), retryAfter: error.retryAfter)
-    progress.share = pace.share
-    if pace.failures >= patience { stop(.appleFails(error)) }
-    return true
-  }
-
-  /// Whether a failure says nothing of Apple: one of which nothing came, or which came too early, among many that were
-  /// answered. Who was throttled waits for as long as Apple asks, and nobody else does.
-  private func isSingle(_ error: AppleTokenError) -> Bool {
-    guard error.code == .throttled else {
-      return isOnesOwn(error) && doubtfulInARow < Self.doubtsInARow && error.retryAfter == nil
-    }
-    throttles = min(throttles + 1, Self.mostThrottles)
-    return throttles < Self.mostThrottles
   }
 }
 
@@ -381,18 +370,4 @@ package struct TransferApple: Sendable {
     _ ask: @escaping @Loop @Sendable (TransferUser) async throws(AppleTokenError) -> TransferResult.Answer,
     wayBack: (@Loop @Sendable (TransferSubject) async throws(AppleTokenError) -> Bool)? = nil
   ) { (self.ask, self.wayBack) = (ask, wayBack) }
-}
-
-extension AppleTokenError {
-  /// Whether somebody has to put something right before anybody can be asked about.
-  fileprivate var needsOperator: Bool {
-    switch code {
-    case .noKey, .unsigned, .malformedRequest, .certificate, .invalidClient, .unauthorizedClient, .forbidden,
-      .invalidScope, .invalidGrant, .unsupportedGrantType:
-      true
-    case .unreachable, .interrupted, .deadline, .unavailable, .malformedAnswer, .unexpectedStatus, .cancelled,
-      .throttled, .invalidToken, .invalidRequest, .unknownError:
-      false
-    }
-  }
 }

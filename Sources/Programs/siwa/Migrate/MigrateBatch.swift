@@ -50,10 +50,11 @@ struct MigrateBatch {
     on the way.
 
     Before all others one user is tried. Then each user is asked about once; what stays in doubt is asked again in the same
-    run, five times at most, and is left for the next one. A refusal (withdrawn consent) is written down and stops nothing.
-    What only you can put right stops it at once, and is named. So do five useless answers in a row, five conflicts in a row
-    (--believe-conflicts goes on), and a hundred refusals in a row, from which nothing is concluded (--believe-refusals does).
-    Refusals with which the plan ends are written down once Apple has said something again of somebody of whom it had before.
+    run, five times at most, and is left for the next one: the first 20 of those are named. A refusal (withdrawn consent) is
+    written down and stops nothing. What only you can put right stops it at once, and is named. So do five useless answers in a
+    row, and five conflicts in a row (--believe-conflicts goes on). After a hundred refusals in a row, and at the end of the
+    plan, Apple is asked about somebody of whom it has said something before: where it does so again, the refusals are written
+    down, and it goes on; where it does not, it stops, and nothing is concluded from them (--believe-refusals concludes it).
     A refusal stands in the plan until --refused-again asks about it; who is refused again stays as they are.
 
     Interrupted or killed, the same command goes on with the first user who has no result; what was under way, at most twice
@@ -104,10 +105,10 @@ struct MigrateBatch {
     Terminal.say(after.lines(of: plan).joined(separator: "\n"))
     Terminal.say("60 days    \(TransferWindow(run.plan).words(at: .now))")
     warn(plan, after.waiting)
-    let words = ending.words(of: run.plan, keys: configuration.keys(of: plan.team), at: .now)
+    let words = ending.words(of: run.plan, keys: configuration.keys(of:), at: .now)
     if let words { Terminal.complain("siwa: \(words)") }
-    if case .misconfigured(let error) = ending, error.code == .invalidClient {
-      let more = await configuration.wordsOfAnotherApp(than: plan, userAgent: "siwa", now: { .now })
+    if case .misconfigured(let error, let team) = ending, error.code == .invalidClient {
+      let more = await configuration.wordsOfAnotherApp(of: team, than: plan, userAgent: "siwa", now: { .now })
       if let more { Terminal.complain("siwa: \(more)") }
     }
     return exit(ending, after)
@@ -132,6 +133,11 @@ struct MigrateBatch {
     case nil: break
     }
     Terminal.say("Asked      \(progress.answered) users, \(progress.again) of the requests once more")
+    if progress.left == 0 { return }
+    Terminal.say("Left       \(progress.left)")
+    for left in progress.firstLeft { Terminal.say("  \(left.code.rawValue)  \(left.key)") }
+    let more = progress.left - progress.firstLeft.count
+    if more > 0 { Terminal.say("  and \(more) more") }
   }
 
   private func exit(_ ending: TransferRun.Ending, _ census: TransferCensus) -> ExitCode {

@@ -12,8 +12,9 @@ struct MigrateUsers: Command {
   static let details = """
     Without --from-input, all accounts of the team in the account store, each under its account id: those who never used the
     app that is transferred, too, where the team has others. The store does not know who they are: it keeps an app with each
-    token, and who signs in without a code, or whose tokens have ended, has none. Apple refuses them (consent-withdrawn), and
-    nothing else comes of it. Where you know who uses which app, bring those who use this one. With --from-input, JSON Lines
+    token, and who signs in without a code, or whose tokens have ended, has none. Apple refuses them (consent-withdrawn);
+    after each hundred in a row it is asked about somebody of whom it has said something before, and where it has of nobody,
+    the batch stops. So where you know who uses which app, bring those who use this one. With --from-input, JSON Lines
     from the standard input:
       {"key":"4711","sub":"000768.6166f031167141e6.1521"}
       key  what your own database knows the user by: the recipient gets it. No sub, no address

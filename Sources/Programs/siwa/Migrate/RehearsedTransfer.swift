@@ -165,7 +165,7 @@ final class RehearsedTransfer {
     apple.migrationAnswer = .tokens
     let seconds = Double((MonotonicTime.now - begin).wholeNanoseconds) / 1e9
     bar.clear()
-    if let words = ending.words(of: run.plan, keys: side.configuration.keys(of: side.plan.team), at: .now) {
+    if let words = ending.words(of: run.plan, keys: side.configuration.keys(of:), at: .now) {
       throw Failure(description: words)
     }
     let census = try await side.store.census(of: side.plan)
