@@ -203,6 +203,22 @@ import Testing
     #expect(await (try wrong.run()).run().name == "useless")
   }
 
+  /// `siwa migrate accept` corrects the date while a batch is under way.
+  @Test func whenTheTransferWasAcceptedIsReadAgainMeanwhile() async throws {
+    let rig = try TransferRig()
+    rig.fill(5000)
+    var corrected = rig.plan
+    corrected.acceptedAt = VirtualClock.start - TransferPlan.window
+    rig.answer = { [corrected] user throws(AppleTokenError) in
+      if user.number == 300 {
+        do throws(AccountStoreError) { _ = try rig.store.update(corrected) } catch { throw Self.late }
+      }
+      return TransferRig.good(user)
+    }
+    #expect(await (try rig.run()).run().name == "windowOver")
+    #expect(300..<4000 ~= rig.users(.done).count, "\(rig.users(.done).count)")
+  }
+
   /// On the way back Apple is asked in the name of the other team.
   @Test func whatIsWrongOnTheWayBackIsTheOtherTeams() async throws {
     let rig = try TransferRig(tried: nil)

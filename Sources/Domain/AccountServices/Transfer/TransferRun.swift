@@ -304,7 +304,7 @@ package final class TransferRun {
     }
   }
 
-  /// Whether the lease is ours still: asked every few seconds.
+  /// Whether the lease is ours still, and the plan there: asked every few seconds.
   private func isOurs() async -> Bool {
     guard clock.now() >= renewal else { return true }
     let next = Lease(lease.name, of: lease.holder, at: clock.wall())
@@ -314,6 +314,13 @@ package final class TransferRun {
         stop(.leaseLost)
         return false
       }
+      // When the transfer was accepted may be corrected meanwhile.
+      let plans = try await persistently { () throws(AccountStoreError) in try await self.store.transferPlans() }
+      guard let known = plans.first(where: { $0.name == plan.name }) else {
+        stop(.planGone)
+        return false
+      }
+      plan.acceptedAt = known.acceptedAt
     } catch {
       stop(.store(error))
       return false
