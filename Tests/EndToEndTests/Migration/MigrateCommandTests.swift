@@ -121,7 +121,7 @@ import Testing
         try await stage.run(.sending, plan + rest + more) { _ in }
       }
       let good = try await prepare()
-      #expect(good.end == .exit(0) && good.output.contains("Key        ok: "), "\(good)")
+      #expect(good.end == .exit(0) && good.output.contains("Key        ok: Apple takes "), "\(good)")
       #expect(good.output.contains("Client     ok: ") && good.output.contains("Way back   the first exchange of"))
       let audiences = "teams.\(MigrationStage.sender).audiences"
       let client = try await prepare("--set", "\(audiences)=com.example.other")
@@ -181,7 +181,8 @@ import Testing
         "--sending", "--team", "Z9Y8X7W6V5", "--other-team", MigrationStage.recipient, "--client", MigrationStage.app,
       ]
       let prepared = try await stage.run(.sending, ["migrate", "prepare", "foreign"] + foreign + stranger) { _ in }
-      #expect(prepared.end == .exit(0), "\(prepared)")
+      #expect(prepared.end == .exit(1), "\(prepared)")
+      #expect(prepared.output.contains("Key        wrong key, team or app, of which Apple says"), "\(prepared)")
       _ = try await stage.run(
         .sending, ["migrate", "users", "foreign", "--from-input"] + stranger
       ) { program in
@@ -215,6 +216,37 @@ import Testing
       #expect(side.end == .exit(2) && side.errors.contains("one of the sending team"), "\(side)")
       let none = try await stage.siwa(.sending, "migrate", "generate", "winter")
       #expect(none.end == .exit(2) && none.errors.contains("there is no plan winter"), "\(none)")
+    }
+  }
+
+  /// Before the acceptance the receiving team can ask nothing, and has the app nowhere.
+  @Test func aPreparationSaysWhatAppleSaysOfTheKey() async throws {
+    try await MigrationStage.run { stage in
+      func prepare(_ side: TransferPlan.Side, _ more: String...) async throws -> MigrationStage.End {
+        try await stage.run(side, ["migrate", "prepare", MigrationStage.plan(side)] + more) { _ in }
+      }
+      #expect(try await stage.prepare(.sending).end == .exit(0))
+      let other = "\(stage.files.path)/\(MigrationStage.recipient).p8"
+      let wrong = try await prepare(.sending, "--set", "teams.\(MigrationStage.sender).private-key=\(other)")
+      #expect(wrong.end == .exit(1) && wrong.output.contains("Key        wrong key, team or app"), "\(wrong)")
+      let away = try await prepare(.sending, "--set", "apple.token=http://127.0.0.1:1/")
+      #expect(away.end == .exit(0) && away.output.contains("Apple was not asked: unreachable"), "\(away)")
+
+      let audiences = "teams.\(MigrationStage.recipient).audiences"
+      _ = try await stage.prepare(.receiving)
+      let tokens = stage.apple.tokensAsked
+      let early = try await prepare(.receiving, "--set", "\(audiences)=com.example.other")
+      #expect(early.end == .exit(0) && early.output.contains("Apple was not asked, as the transfer is not"), "\(early)")
+      #expect(
+        early.output.contains(
+          "Client     to come: add com.example.app to \(audiences) when the transfer is accepted\n"),
+        "\(early)")
+      #expect(stage.apple.tokensAsked == tokens)
+      stage.accept()
+      let open = try await prepare(
+        .receiving, "--set", "\(audiences)=com.example.other", "--accepted", Timestamp.now.description)
+      #expect(open.end == .exit(1) && open.output.contains("Client     unknown: add com.example.app"), "\(open)")
+      #expect(open.output.contains("Key        ok: Apple takes "), "\(open)")
     }
   }
 

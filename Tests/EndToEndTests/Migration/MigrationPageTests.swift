@@ -20,7 +20,7 @@ struct MigrationPageTests {
   @Test(.enabled("needs Debian's package age") { FileManager.default.isExecutableFile(atPath: "/usr/bin/age") })
   func twoTeamsFollowThePageFromTheBeginningToTheEnd() async throws {
     let commands = try Self.commands(of: "docs/migration.md")
-    try await MigrationStage.run { stage in
+    try await MigrationStage.run(isAppMoved: false) { stage in
       let keys = try await signUp(stage)
       for number in Self.withdrawn {
         stage.apple.withdrawConsent(of: MigrationStage.person(number), to: MigrationStage.app)
@@ -29,6 +29,7 @@ struct MigrationPageTests {
       async let rehearsal = stage.sh(commands[0], .sending)
       for command in commands.dropFirst() {
         if command.contains(" accept ") { stage.accept() }
+        if command.contains(" accept spring ") { try stage.moveApp() }
         if command.contains(" --refused-again") {
           for number in Self.withdrawn {
             _ = try stage.apple.signIn(MigrationStage.person(number), to: MigrationStage.app)

@@ -26,6 +26,8 @@ final class MigrationStage {
 
   nonisolated static let (sender, recipient, app) = ("A1B2C3D4E5", "F6G7H8J9K0", "com.example.app")
 
+  private static let otherApp = "com.example.other"
+
   let apple: SimulatedApple
   let files = TemporaryDirectory()
   /// What time it is for Apple.
@@ -39,12 +41,15 @@ final class MigrationStage {
   private var keys: [String: DeveloperKey] = [:]
   private var settings: [TransferPlan.Side: StoreSettings] = [:]
 
-  static func run(isPostgreSQL: Bool = false, _ body: @Loop (MigrationStage) async throws -> Void) async throws {
+  /// Where the app is not moved yet, the recipient has another one.
+  static func run(
+    isPostgreSQL: Bool = false, isAppMoved: Bool = true, _ body: @Loop (MigrationStage) async throws -> Void
+  ) async throws {
     let stage = try MigrationStage()
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [server = stage.server] in await server.run() }
       defer { group.cancelAll() }
-      for side in TransferPlan.Side.allCases { try await stage.configure(side, isPostgreSQL) }
+      for side in TransferPlan.Side.allCases { try await stage.configure(side, isPostgreSQL, isAppMoved) }
       try await body(stage)
     }
   }
@@ -62,16 +67,17 @@ final class MigrationStage {
     apple.populate(Self.app)
   }
 
-  private func configure(_ side: TransferPlan.Side, _ isPostgreSQL: Bool) async throws {
+  private func configure(_ side: TransferPlan.Side, _ isPostgreSQL: Bool, _ isAppMoved: Bool) async throws {
     let team = side == .sending ? Self.sender : Self.recipient
     let masterKey = files.write("\(side.rawValue)-master-key", try MasterKey.newText())
     let database = isPostgreSQL ? try await PostgreSQLServer.shared().makeDatabase() : nil
     let place = database.map { "postgresql: \(files.write("\(side.rawValue)-database", $0))" }
+    let app = side == .sending || isAppMoved ? Self.app : Self.otherApp
     paths[side] = files.write(
       "\(side.rawValue).yaml",
       """
       teams:
-        \(team): { audiences: [\(Self.app)], key-id: \(try #require(keys[team]).id), private-key: \(team).p8 }
+        \(team): { audiences: [\(app)], key-id: \(try #require(keys[team]).id), private-key: \(team).p8 }
       apple: { token: "\(server.tokenURL)", migration: "\(server.migrationURL)", deadline: 60s }
       store: { \(place ?? "sqlite: \(side.rawValue).sqlite"), master-key: \(masterKey) }
       """)
@@ -80,6 +86,11 @@ final class MigrationStage {
         ?? .sqlite(path: files.path + "/\(side.rawValue).sqlite"), masterKeyFile: masterKey)
     let migrated = try await siwa(side, "store", "migrate")
     try #require(migrated.end == .exit(0), "\(migrated)")
+  }
+
+  /// The recipient's operator moves the app to the recipient's team, in the configuration.
+  func moveApp() throws {
+    _ = files.write("receiving.yaml", try file("receiving.yaml").replacing(Self.otherApp, with: Self.app))
   }
 
   /// The recipient accepts the transfer.

@@ -1,6 +1,6 @@
 package import AccountEvents
 package import AccountStore
-import AppleID
+package import AppleID
 package import EventLoop
 
 extension TransferApple {
@@ -45,6 +45,16 @@ extension TransferApple {
 }
 
 extension MigrationConfiguration {
+  /// Whether Apple takes the key of the plan's team for the app: throws what it says instead. Nobody is asked about.
+  @Loop
+  package func tryKey(
+    of plan: TransferPlan, userAgent: String, now: @escaping @Sendable () -> Timestamp
+  ) async throws(AppleTokenError) {
+    let endpoint = AppleMigrationEndpoint(
+      apple, teams: teams, team: plan.team, client: plan.client, concurrency: 1, userAgent: userAgent, now: now)
+    try await endpoint.authorize(as: plan.client)
+  }
+
   /// What Apple says of the key of a team in the name of another of its apps than the plan's. Of a wrong key, a wrong team and
   /// a wrong app Apple says the same; where it takes the key for another app, the app is wrong. Nil where the team has no other
   /// one, or Apple does not say.

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import AccountStore
+import AppleID
 import Configuration
 import EventLoop
 
@@ -13,7 +14,8 @@ struct MigratePrepare: Command {
     else goes by its name; with the name alone it is shown again. --accepted, or later siwa migrate accept, says when the
     recipient has accepted the transfer: from then on there are 60 days, for both teams.
 
-    A line for each thing that has to be in order: ok, or what to do.
+    A line for each thing that has to be in order: ok, or what to do. Whether the key is, Apple is asked, in the name of the app:
+    the receiving team can only once the transfer is accepted.
 
     Exit codes: 0 all is in order; 1 something is not, which is said; 2 the command line, the configuration or the store has
     to change first; 3 the store cannot be reached at the moment.
@@ -65,7 +67,7 @@ struct MigratePrepare: Command {
       let census = try await store.census(of: found)
       let window = TransferWindow(found)
       Terminal.say("Plan       \(found.words)")
-      let isReady = say(found, configuration)
+      let isReady = await say(found, configuration)
       Terminal.say("Store      ok")
       Terminal.say("60 days    \(window.words(at: .now))")
       Terminal.say(census.lines(of: found).joined(separator: "\n"))
@@ -102,15 +104,14 @@ struct MigratePrepare: Command {
   }
 
   /// Says how it stands with key and app.
-  private func say(_ plan: TransferPlan, _ configuration: MigrationConfiguration) -> Bool {
+  @Loop
+  private func say(_ plan: TransferPlan, _ configuration: MigrationConfiguration) async -> Bool {
     let (team, teams) = (plan.team, configuration.teams)
-    let hasKey = teams.keys[team] != nil
-    Terminal.say(
-      hasKey
-        ? "Key        ok: \(configuration.keys(of: team).map(\.text).joined(separator: ", ")) of team \(team)"
-        : "Key        missing: set teams.\(team).key-id and teams.\(team).private-key")
+    let hasKey = await sayKey(of: plan, configuration)
     switch teams.teams[plan.client] {
     case team: Terminal.say("Client     ok: \(plan.client) is one of teams.\(team).audiences")
+    case nil where plan.side == .receiving && TransferWindow(plan).state(at: .now) != .open:
+      Terminal.say("Client     to come: add \(plan.client) to teams.\(team).audiences when the transfer is accepted")
     case nil:
       Terminal.say("Client     unknown: add \(plan.client) to teams.\(team).audiences")
       return false
@@ -126,6 +127,36 @@ struct MigratePrepare: Command {
       Terminal.say("Way back   the first exchange of \(plan.otherTeam): hand over a few users before all of them")
     }
     return hasKey
+  }
+
+  /// Says how it stands with the key: what Apple says of it, where it can be asked.
+  @Loop
+  private func sayKey(of plan: TransferPlan, _ configuration: MigrationConfiguration) async -> Bool {
+    let team = plan.team
+    guard configuration.teams.keys[team] != nil else {
+      Terminal.say("Key        missing: set teams.\(team).key-id and teams.\(team).private-key")
+      return false
+    }
+    let keys = "\(configuration.keys(of: team).map(\.text).joined(separator: ", ")) of team \(team)"
+    let state = TransferWindow(plan).state(at: .now)
+    guard state == .open || plan.side == .sending && state != .closed else {
+      let reason = state == .closed ? "the 60 days are over" : "the transfer is not accepted yet"
+      Terminal.say("Key        ok: \(keys) is configured; Apple was not asked, as \(reason)")
+      return true
+    }
+    do throws(AppleTokenError) {
+      try await configuration.tryKey(of: plan, userAgent: "siwa", now: { .now })
+    } catch {
+      if let words = error.words(of: plan, in: team, keys: configuration.keys(of:)) {
+        Terminal.say("Key        \(words)")
+        return false
+      }
+      let what = error.code == .unreachable ? "was not asked" : "does not say"
+      Terminal.say("Key        ok: \(keys) is configured; Apple \(what): \(error)")
+      return true
+    }
+    Terminal.say("Key        ok: Apple takes \(keys)")
+    return true
   }
 
   private static func next(
