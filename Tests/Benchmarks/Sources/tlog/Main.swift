@@ -6,11 +6,13 @@ import TransparencyLog
 ///
 ///     tlog append DIRECTORY COUNT BYTES EACH     COUNT entries of some BYTES, a published checkpoint after EACH of them
 ///     tlog verify DIRECTORY                      beside the bare SHA-256 of as many bytes and nodes
+///     tlog command DIRECTORY SIWA                the same with `siwa audit verify`, the program at SIWA
 @main
 struct TransparencyLogBenchmark {
-  private static let origin = "example.com/log"
   /// A key that everybody knows, so that a log can be verified in another run.
   private static let key = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz"
+  /// The log's name, which is that key's: `siwa audit verify` knows a log by its key.
+  private static let origin = "PeterNeumann"
 
   static func main() async {
     let words = CommandLine.arguments
@@ -21,8 +23,10 @@ struct TransparencyLogBenchmark {
         guard let count = UInt64(words[3]), let size = Int(words[4]), let each = UInt64(words[5]) else { exit(2) }
         try await append(count, size, each, to: LogWriter(opening: words[2], origin: origin), signer)
       case "verify" where words.count == 3: try await verify(LogDirectory(words[2]), signer.key)
+      case "command" where words.count == 4:
+        try await verify(LogDirectory(words[2]), signer.key, with: SpawnedProgram(words[3]))
       default:
-        print("tlog append DIRECTORY COUNT BYTES EACH\ntlog verify DIRECTORY")
+        print("tlog append DIRECTORY COUNT BYTES EACH\ntlog verify DIRECTORY\ntlog command DIRECTORY SIWA")
         exit(2)
       }
     } catch {
@@ -66,6 +70,28 @@ struct TransparencyLogBenchmark {
       _ = try verdict.get()
     }
     let peak = peakMegabytes
+    let (sizes, bytes) = try await contents(log, trust)
+    let bare = (0..<3).map { _ in unsafe bytes.withUnsafeBufferPointer { unsafe hash(sizes, $0) } }
+    say(spent, bare, peak, sizes.count, bytes.count - sizes.count)
+  }
+
+  /// The program's and the bare rounds take turns, so that what slows one down slows the other, too.
+  private static func verify(_ log: LogDirectory, _ key: VerifierKey, with program: SpawnedProgram) async throws {
+    let trust = try LogTrust(origin: origin, key: key, policy: .none)
+    let words = ["audit", "verify", "--log", log.path, "--vkey", key.text]
+    // First, as the kernel counts among what a program had at most what its parent had when it was started.
+    let peak = try program.run(words).peakMegabytes
+    let (sizes, bytes) = try await contents(log, trust)
+    var (ours, bare) = ([Times](), [Times]())
+    for _ in 0..<5 {
+      ours.append(try program.run(words).spent)
+      bare.append(unsafe bytes.withUnsafeBufferPointer { unsafe hash(sizes, $0) })
+    }
+    say(ours, bare, peak, sizes.count, bytes.count - sizes.count)
+  }
+
+  /// What is hashed for the leaves, one behind the other, and how long each is.
+  private static func contents(_ log: LogDirectory, _ trust: LogTrust) async throws -> (sizes: [Int], bytes: [UInt8]) {
     var (sizes, bytes) = ([Int](), [UInt8]())
     _ = try await LogView.verify(
       log, trusting: trust, since: [], progress: { _, _ in },
@@ -74,9 +100,12 @@ struct TransparencyLogBenchmark {
         bytes.append(0)
         unsafe entry.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
       })
-    let bare = (0..<3).map { _ in unsafe bytes.withUnsafeBufferPointer { unsafe hash(sizes, $0) } }
+    return (sizes, bytes)
+  }
+
+  private static func say(_ spent: [Times], _ bare: [Times], _ peak: Int, _ count: Int, _ size: Int) {
     let (ours, theirs) = (median(spent), median(bare))
-    print("verified \(sizes.count) entries of \(bytes.count - sizes.count) bytes")
+    print("verified \(count) entries of \(size) bytes")
     print("  \(tenths(ours.wall * 1e3)) ms, \(tenths(ours.cpu * 1e3)) of CPU, \(peak) MB at most")
     print("  \(tenths(theirs.cpu * 1e3)) ms of CPU for the bare SHA-256 of as many bytes and nodes")
     print("  ratio \(Double(Int(ours.cpu / theirs.cpu * 100)) / 100)")
