@@ -166,17 +166,6 @@ import Testing
 
   private static let haproxy = "/usr/sbin/haproxy"
 
-  /// An address that is free, below those that the system gives, and that brokers and databases of the tests take.
-  @Loop private static var freeAddress: SocketAddress? {
-    for port in (10_000..<20_000 as Range<UInt16>).shuffled() {
-      do {
-        try ListeningSocket(.loopback(port: port)).close()
-        return .loopback(port: port)
-      } catch { continue }  // somebody has it
-    }
-    return nil
-  }
-
   @Loop
   @Test(
     .enabled("where HAProxy is installed") { FileManager.default.isExecutableFile(atPath: haproxy) },
@@ -184,7 +173,7 @@ import Testing
   func haproxyForwards(_ options: String) async throws {
     let certificate = try TestCertificate()
     let server = try server(certificate.configuration)
-    let address = try #require(Self.freeAddress)
+    let address = try SocketAddress.free()
     let configuration = certificate.directory.write(
       "haproxy.cfg",
       """

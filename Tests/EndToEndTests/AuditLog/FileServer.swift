@@ -30,10 +30,7 @@ enum FileServer {
         try await body("http://127.0.0.1:\(port)")
       }
     case .nginx:
-      // A port that was free a moment ago.
-      let free = try ListeningSocket(.loopback(port: 0))
-      let address = free.address
-      free.close()
+      let address = try SocketAddress.free()
       let files = TemporaryDirectory()
       let folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
       let configuration = files.write(
