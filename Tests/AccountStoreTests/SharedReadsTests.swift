@@ -1,11 +1,13 @@
 import AccountEvents
+import Dispatch
 import EventLoop
 import SQLite
 import Testing
 
 @testable import AccountStore
 
-/// Applications ask at once: what is asked for in one turn of the loop is answered as of one moment.
+/// Applications ask at once: what is asked for in one turn of the loop, or while others are answered, is answered as of one
+/// moment.
 @Loop @Suite(.timeLimit(.minutes(10))) struct SharedReadsTests {
   private let rig: SQLiteRig
 
@@ -20,6 +22,29 @@ import Testing
     try await removal.value
     #expect(try await first.value)
     #expect(try await second.value, "it was there when the first was answered")
+    #expect(try await !isThere(store))
+    await store.close()
+  }
+
+  @Test func whoAsksWhileOthersAreAnsweredIsAnsweredAsOfTheNextMoment() async throws {
+    let store = try await rig.open()
+    try await store.fill(1...1)
+    let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+    let busy = ask {
+      try await store.reads.run { _ in
+        entered.continuation.yield()
+        end.wait()
+      }
+    }
+    for await _ in entered.stream { break }
+    let removal = ask { try await removeAccounts(store) }
+    await Loop.nextTurn()
+    let later = ask { try await isThere(store) }
+    await Loop.nextTurn()
+    end.signal()
+    try await busy.value
+    try await removal.value
+    #expect(try await later.value, "it was there when the removal was asked for")
     #expect(try await !isThere(store))
     await store.close()
   }

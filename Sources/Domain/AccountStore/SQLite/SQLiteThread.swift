@@ -38,9 +38,11 @@ final class SQLiteThread<Connection>: Sendable {
     return try result.get()
   }
 
-  /// Has `work` run with the connection, or with the reason why there is none, and does not wait for that.
-  func give(_ work: @escaping @Sendable (Result<Connection, AccountStoreError>) -> Void) {
-    thread.give { [self] in withConnection(work) }
+  /// Runs `work` with the connection, or with the reason why there is none.
+  func ask<Value: Sendable>(
+    _ work: @escaping @Sendable (Result<Connection, AccountStoreError>) -> Value
+  ) async -> Value {
+    await thread.run { [self] in withConnection(work) }
   }
 
   private func withConnection<Value: Sendable>(_ work: (Result<Connection, AccountStoreError>) -> Value) -> Value {

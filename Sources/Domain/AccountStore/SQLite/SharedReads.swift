@@ -1,8 +1,8 @@
 import EventLoop
 
-/// Questions that share a snapshot: those that are asked in one turn of the loop are answered together, as of one moment,
-/// which is none before they were asked. To go to the thread and back, and a transaction, cost more than what most of them
-/// read.
+/// Questions that share a snapshot: those that are asked in one turn of the loop, or while the thread reads for others, are
+/// answered together, as of one moment, which is none before they were asked. To go to the thread and back, and a
+/// transaction, cost more than what most of them read.
 @Loop
 final class SharedReads {
   /// Tells whoever has asked.
@@ -13,6 +13,7 @@ final class SharedReads {
 
   private let readers: SQLiteThread<SQLiteReader>
   private var waiting: [Question] = []
+  private var isReading = false
 
   /// For questions to that thread.
   init(_ readers: SQLiteThread<SQLiteReader>) { self.readers = readers }
@@ -28,20 +29,26 @@ final class SharedReads {
         if case .failure(let own) = result { failure = own }
         return (failure, { continuation.resume(returning: result) })
       }
-      if waiting.count == 1 { Loop.afterTurn { [self] in askAll() } }
+      guard !isReading else { return }
+      isReading = true
+      Task(executorPreference: Loop.executor) { await self.read() }
     }
     return try result.get()
   }
 
-  private func askAll() {
-    let questions = waiting
-    waiting = []
-    readers.give { reader in Self.answer(questions, by: reader) }
+  private func read() async {
+    while !waiting.isEmpty {
+      let questions = waiting
+      waiting = []
+      // Told on the loop, which is woken once for all of them.
+      for tell in await readers.ask({ reader in Self.answer(questions, by: reader) }) { tell() }
+    }
+    isReading = false
   }
 
   private nonisolated static func answer(
     _ questions: [Question], by reader: Result<SQLiteReader, AccountStoreError>
-  ) {
+  ) -> [Telling] {
     var left = questions[...]
     var answered: [Telling] = []
     while !left.isEmpty {
@@ -63,7 +70,6 @@ final class SharedReads {
         break
       }
     }
-    // All at once, so that the loop is woken once.
-    for tell in answered { tell() }
+    return answered
   }
 }
