@@ -72,6 +72,23 @@ import Testing
     #expect(try cipher.open(sealed, authenticating: Array("here".utf8)) == Array("a secret".utf8))
   }
 
+  @Test func anyNumberOfThreadsSealAndOpenWithOneCipher() async throws {
+    let cipher = try AES256GCM(key: SecureRandom.bytes(32))
+    try await withThrowingTaskGroup { group in
+      for number in 0..<8 as Range<UInt8> {
+        group.addTask {
+          for size in 0..<500 {
+            let text = [UInt8](repeating: number, count: size % 70)
+            let place = [UInt8](repeating: number, count: size % 3)
+            let sealed = try cipher.seal(text, authenticating: place)
+            #expect(try cipher.open(sealed, authenticating: place) == text)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
   @Test func opensNeitherInAnotherPlaceNorWithAnotherKey() throws {
     let cipher = try AES256GCM(key: SecureRandom.bytes(32)), other = try AES256GCM(key: SecureRandom.bytes(32))
     let sealed = try cipher.seal([1, 2, 3], authenticating: Array("here".utf8))

@@ -14,14 +14,15 @@ public struct AES256GCM: Sendable {
   static let nonceSize = 12
   private static let tagSize = 16
 
-  private let key: SecretBytes
+  private let context: CipherContext
 
   /// A cipher with that key: `keySize` random bytes. Throws `.malformedKey` for another number of them.
   public init(key: [UInt8]) throws(CryptographyError) {
     guard key.count == Self.keySize else {
       throw CryptographyError(.malformedKey, "a key of \(key.count) bytes instead of \(Self.keySize)")
     }
-    self.key = SecretBytes(key)
+    guard let context = CipherContext(key) else { throw CryptographyError(.sealingFailed) }
+    self.context = context
   }
 
   /// The nonce, `plaintext` encrypted, and the tag.
@@ -40,12 +41,12 @@ public struct AES256GCM: Sendable {
     precondition(nonce.count == Self.nonceSize)
     var sealed = [UInt8](repeating: 0, count: plaintext.count + Self.overhead)
     sealed.replaceSubrange(..<Self.nonceSize, with: nonce)
-    let isSealed = unsafe withContext { context in
+    let isSealed = unsafe context.use { context in
       unsafe sealed.withUnsafeMutableBytes { output in
         guard let output = unsafe output.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
         var count: CInt = 0
         let text = unsafe output + Self.nonceSize
-        return unsafe key.withBytes { unsafe EVP_EncryptInit_ex2(context, cipher.pointer, $0, nonce, nil) == 1 }
+        return unsafe EVP_EncryptInit_ex2(context, nil, nil, nonce, nil) == 1
           && (place.isEmpty || EVP_EncryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
           && (plaintext.isEmpty || EVP_EncryptUpdate(context, text, &count, plaintext, CInt(plaintext.count)) == 1)
           && EVP_EncryptFinal_ex(context, text + plaintext.count, &count) == 1
@@ -62,12 +63,12 @@ public struct AES256GCM: Sendable {
     guard sealed.count >= Self.overhead else { throw CryptographyError(.notAuthentic, "too short") }
     var plaintext = [UInt8](repeating: 0, count: sealed.count - Self.overhead)
     var tag = Array(sealed.suffix(Self.tagSize))
-    let isAuthentic = unsafe withContext { context in
+    let isAuthentic = unsafe context.use { context in
       unsafe sealed.withUnsafeBytes { input in
         guard let nonce = unsafe input.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
         var count: CInt = 0
         let size = plaintext.count
-        return unsafe key.withBytes { unsafe EVP_DecryptInit_ex2(context, cipher.pointer, $0, nonce, nil) == 1 }
+        return unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
           && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
           && (size == 0 || EVP_DecryptUpdate(context, &plaintext, &count, nonce + Self.nonceSize, CInt(size)) == 1)
           && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(Self.tagSize), &tag) == 1
@@ -80,13 +81,29 @@ public struct AES256GCM: Sendable {
     }
     return plaintext
   }
+}
 
-  private func withContext(_ body: (OpaquePointer) -> Bool) -> Bool {
-    guard let context = unsafe EVP_CIPHER_CTX_new() else { return false }
-    // Overwrites the key in it.
-    defer { unsafe EVP_CIPHER_CTX_free(context) }
-    return unsafe body(context)
+/// OpenSSL's cipher with a key in it: to put the key in takes longer than to seal or open a short text. The key is
+/// overwritten when the last who has it lets go.
+@safe private final class CipherContext: @unchecked Sendable {
+  // @unchecked: whoever uses the context has the lock.
+  private let context: OpaquePointer
+  private let lock = Mutex(())
+
+  /// Nil where there is no memory for it.
+  init?(_ key: [UInt8]) {
+    guard let context = unsafe EVP_CIPHER_CTX_new() else { return nil }
+    guard unsafe EVP_EncryptInit_ex2(context, cipher.pointer, key, nil, nil) == 1 else {
+      unsafe EVP_CIPHER_CTX_free(context)
+      return nil
+    }
+    unsafe self.context = context
   }
+
+  deinit { unsafe EVP_CIPHER_CTX_free(context) }
+
+  /// Lends the context to calls of OpenSSL, of which the first sets a nonce: with that, what went before is over.
+  func use(_ body: (OpaquePointer) -> Bool) -> Bool { lock.withLock { _ in unsafe body(context) } }
 }
 
 extension AES256GCM: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
