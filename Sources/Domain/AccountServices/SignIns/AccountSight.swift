@@ -16,13 +16,14 @@ struct AccountSight: Sendable {
   /// The sign-ins that a caller with these apps sees; nil where it does not see the account at all.
   func signIns(of profile: AccountProfile, for clients: Set<ClientID>) -> [AccountProfile.SignIn]? {
     let team = profile.account.team
-    let own = clients.filter { teams[$0] == team }
-    guard !own.isEmpty else { return nil }
     var seen: Set<ClientID> = []
-    for client in own {
+    var isOwn = false
+    for client in clients where teams[client] == team {
       guard let group = groups.clients(of: team, sharing: client) else { return profile.signIns }
       seen.formUnion(group)
+      isOwn = true
     }
+    guard isOwn else { return nil }
     let signIns = profile.signIns.filter { seen.contains($0.client) }
     // Whose authorization has ended was there once; where all have ended, whoever has come back is of that group alone.
     let isKnown = !signIns.isEmpty || (profile.ended.map { !$0.isDisjoint(with: seen) } ?? profile.signIns.isEmpty)

@@ -102,9 +102,8 @@ final class AccountsEndpoint {
       }
       guard path.hasPrefix(accountPath) else { return nil }
       let rest = path.utf8.dropFirst(accountPath.utf8.count)
-      let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
-      guard let id = AccountID(String(Substring(rest[..<end]))) else { return nil }
-      switch Substring(rest[end...]) {
+      guard let id = AccountID(String(Substring(rest.prefix(AccountID.length)))) else { return nil }
+      switch Substring(rest.dropFirst(AccountID.length)) {
       case "": return .account(id)
       case "/access-token": return .accessToken(id)
       default: return nil

@@ -17,8 +17,10 @@ final class Callers {
   ///
   /// Compares the digests of all tokens: neither the time it takes nor a token's length says how much of a guess was right.
   func caller(showing authorization: String?) -> AccountsSettings.Caller? {
-    guard let text = authorization?.utf8, text.count <= 4096, Self.isBearer(text.prefix(7)) else { return nil }
-    let shown = SHA256.digest(of: Array(text.dropFirst(7)))
+    guard let authorization else { return nil }
+    let text = authorization.utf8.span
+    guard 7...4096 ~= text.count, Self.isBearer(text) else { return nil }
+    let shown = unsafe SHA256.digest(of: text.extracting(droppingFirst: 7).bytes)
     var found: AccountsSettings.Caller?
     for caller in callers {
       for token in caller.tokens where token.matches(shown) { found = caller }
@@ -27,8 +29,12 @@ final class Callers {
   }
 
   /// The name of the scheme, in any case of letters, and a blank.
-  private static func isBearer(_ beginning: Substring.UTF8View) -> Bool {
-    beginning.elementsEqual("bearer ".utf8) { $0 == $1 || 0x41...0x5a ~= $0 && $0 | 0x20 == $1 }
+  private static func isBearer(_ text: Span<UInt8>) -> Bool {
+    for (index, letter) in "bearer ".utf8.enumerated() {
+      let byte = text[index]
+      guard byte == letter || 0x41...0x5a ~= byte && byte | 0x20 == letter else { return false }
+    }
+    return true
   }
 
   /// Counts a request; how long the caller has to wait first, or nil.

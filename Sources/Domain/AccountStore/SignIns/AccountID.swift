@@ -16,9 +16,12 @@ package struct AccountID: Sendable, Hashable, CustomStringConvertible {
     self.bytes = bytes
   }
 
+  /// How many characters a description has.
+  package static let length = 43
+
   /// Nil unless `text` is the description of an id.
   package init?(_ text: String) {
-    guard text.utf8.count == 43, let bytes = Base64URL.decode(text) else { return nil }
+    guard text.utf8.count == Self.length, let bytes = Base64URL.decode(text) else { return nil }
     self.init(bytes: bytes)
   }
 
