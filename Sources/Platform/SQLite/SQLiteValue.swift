@@ -113,10 +113,11 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
     try expect(SQLITE_TEXT, "a text")
     let start = unsafe sqlite3_column_text(statement, index)
     let bytes = unsafe UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, index)))
-    guard let text = unsafe String(validating: bytes, as: UTF8.self) else {
+    do throws(UTF8.ValidationError) {
+      return unsafe String(copying: try UTF8Span(validating: bytes.span))
+    } catch {
       throw SQLiteError(.unexpectedValue, detail: "column \(index): the text is not UTF-8")
     }
-    return text
   }
 
   /// The blob that it holds.
