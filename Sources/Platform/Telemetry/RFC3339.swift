@@ -6,19 +6,21 @@ public enum RFC3339 {
     let days = Int(bounded - (bounded < 0 ? 86_399_999 : 0)) / 86_400_000
     let rest = Int(bounded) - days * 86_400_000
     let (year, month, day) = date(daysSince1970: days)
-    append(year, 4, to: &bytes)
+    append(year / 100, to: &bytes)
+    append(year % 100, to: &bytes)
     bytes.append(UInt8(ascii: "-"))
-    append(month, 2, to: &bytes)
+    append(month, to: &bytes)
     bytes.append(UInt8(ascii: "-"))
-    append(day, 2, to: &bytes)
+    append(day, to: &bytes)
     bytes.append(UInt8(ascii: "T"))
-    append(rest / 3_600_000, 2, to: &bytes)
+    append(rest / 3_600_000, to: &bytes)
     bytes.append(UInt8(ascii: ":"))
-    append(rest / 60_000 % 60, 2, to: &bytes)
+    append(rest / 60_000 % 60, to: &bytes)
     bytes.append(UInt8(ascii: ":"))
-    append(rest / 1000 % 60, 2, to: &bytes)
+    append(rest / 1000 % 60, to: &bytes)
     bytes.append(UInt8(ascii: "."))
-    append(rest % 1000, 3, to: &bytes)
+    bytes.append(UInt8(ascii: "0") + UInt8(rest % 1000 / 100))
+    append(rest % 100, to: &bytes)
     bytes.append(UInt8(ascii: "Z"))
   }
 
@@ -35,12 +37,9 @@ public enum RFC3339 {
     return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
   }
 
-  private static func append(_ number: Int, _ width: Int, to bytes: inout [UInt8]) {
-    var divisor = 1
-    for _ in 1..<width { divisor *= 10 }
-    while divisor > 0 {
-      bytes.append(UInt8(ascii: "0") + UInt8(number / divisor % 10))
-      divisor /= 10
-    }
+  /// Appends two digits.
+  private static func append(_ number: Int, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "0") + UInt8(number / 10))
+    bytes.append(UInt8(ascii: "0") + UInt8(number % 10))
   }
 }
