@@ -3,17 +3,24 @@ public enum JSON {
   /// Appends `text` as a string with as few escapes as there can be: the form of RFC 8785 §3.2.2.2.
   public static func append(_ text: String, to output: inout [UInt8]) {
     output.append(UInt8(ascii: "\""))
-    if needsEscapes(text) { appendEscaped(text, to: &output) } else { output.append(contentsOf: text.utf8) }
+    var text = text
+    let isPlain = text.withUTF8 { bytes in
+      guard unsafe !needsEscapes(bytes) else { return false }
+      unsafe output.append(contentsOf: bytes)
+      return true
+    }
+    if !isPlain { appendEscaped(text, to: &output) }
     output.append(UInt8(ascii: "\""))
   }
 
-  private static func needsEscapes(_ text: String) -> Bool {
-    let bytes = text.utf8.span
+  private static func needsEscapes(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    // To the end and without a branch, so that many bytes are looked at together: most texts are plain.
+    var special: UInt8 = 0
     for index in bytes.indices {
-      let byte = bytes[index]
-      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return true }
+      let byte = unsafe bytes[index]
+      special |= (byte < 0x20 ? 1 : 0) | (byte == UInt8(ascii: "\"") ? 1 : 0) | (byte == UInt8(ascii: "\\") ? 1 : 0)
     }
-    return false
+    return special != 0
   }
 
   private static func appendEscaped(_ text: String, to output: inout [UInt8]) {
