@@ -17,7 +17,7 @@ public enum Base64URL {
   }
 
   /// The bytes that `text` stands for, or nil if it is not strict base64url.
-  public static func decode(_ text: String) -> [UInt8]? { unsafe decode(Array(text.utf8).span.bytes) }
+  public static func decode(_ text: String) -> [UInt8]? { unsafe decode(text.utf8.span.bytes) }
 
   /// Decodes into memory that has the right size, and says whether the input is strict base64url.
   private static func decode(_ input: UnsafeRawBufferPointer, _ output: UnsafeMutableRawBufferPointer) -> Bool {
@@ -67,22 +67,32 @@ extension Base64URL {
   /// The text form of `bytes`.
   public static func encode(_ bytes: RawSpan) -> String {
     unsafe String(unsafeUninitializedCapacity: (bytes.byteCount * 4 + 2) / 3) { buffer in
-      var written = 0, position = 0
-      while position < bytes.byteCount {
-        let count = min(3, bytes.byteCount - position)
-        var bits: UInt32 = 0
-        for offset in 0..<count {
-          bits |=
-            unsafe UInt32(bytes.unsafeLoad(fromByteOffset: position + offset, as: UInt8.self)) << (16 - 8 * offset)
-        }
-        for index in 0...count {
-          unsafe buffer[written] = alphabet[Int(bits >> (18 - 6 * index) & 63)]
-          written += 1
-        }
-        position += count
+      unsafe bytes.withUnsafeBytes { input in
+        unsafe alphabet.withUnsafeBufferPointer { alphabet in unsafe encode(input, alphabet, buffer) }
       }
-      return written
     }
+  }
+
+  /// Writes the text form of `input`, and returns how long it is.
+  private static func encode(
+    _ input: UnsafeRawBufferPointer, _ alphabet: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutableBufferPointer<UInt8>
+  ) -> Int {
+    var position = 0, written = 0
+    while position &+ 3 <= input.count {
+      let bits =
+        unsafe Int(input[position]) << 16 | Int(input[position &+ 1]) << 8 | Int(input[position &+ 2])
+      unsafe output[written] = alphabet[bits >> 18]
+      unsafe output[written &+ 1] = alphabet[bits >> 12 & 63]
+      unsafe output[written &+ 2] = alphabet[bits >> 6 & 63]
+      unsafe output[written &+ 3] = alphabet[bits & 63]
+      position &+= 3
+      written &+= 4
+    }
+    let rest = input.count &- position
+    guard rest > 0 else { return written }
+    let bits = unsafe Int(input[position]) << 16 | (rest == 2 ? Int(input[position &+ 1]) << 8 : 0)
+    for index in 0...rest { unsafe output[written &+ index] = alphabet[bits >> (18 &- 6 &* index) & 63] }
+    return written &+ rest &+ 1
   }
 
   /// The text form of `bytes`.
