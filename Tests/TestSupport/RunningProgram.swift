@@ -125,12 +125,15 @@ public final class RunningProgram {
     if end == nil { Glibc.kill(identifier, number) }
   }
 
-  /// Writes to its standard input, at most a megabyte in all: what the pipe holds.
+  /// Writes to its standard input, at most a megabyte in all: what the pipe holds. What has ended reads nothing any more, and
+  /// its end says why.
   public func write(_ text: String) throws {
     guard let input else { throw Failure(description: "the input of \(name) has ended") }
     let bytes = Array(text.utf8)
     let count = unsafe Glibc.write(input, bytes, bytes.count)
-    guard count == bytes.count else { throw Failure(description: "\(name) does not read: \(SystemError.current)") }
+    guard count == bytes.count || (count < 0 && errno == EPIPE) else {
+      throw Failure(description: "\(name) does not read: \(SystemError.current)")
+    }
   }
 
   /// Ends its standard input.
