@@ -312,6 +312,25 @@ import Testing
     }
   }
 
+  /// Nobody has imported a list: no user of a plan says so.
+  @Test(arguments: Implementation.all)
+  func aConflictWithoutAListIsToldWhoeverRecordsTheSignIn(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await prepare(store)
+      #expect(try await store.removePlan(receiving.name))
+      func signIn(_ number: Int, as identifier: Int) async throws -> TransferRefusal? {
+        try await store.recordSignIn(
+          Transfer.account(number), at: Sample.time(100), tokens: [], of: nil, claiming: claim(identifier)
+        ).conflict
+      }
+      #expect(try await signIn(1, as: 1) == nil)
+      #expect(try await signIn(1, as: 1) == nil, "the same again")
+      #expect(try await signIn(2, as: 1) == .otherAccount)
+      #expect(try await signIn(1, as: 2) == .sameAccount)
+      #expect(try await events(store).map(\.subject) == [before.subject, after.subject], "one was joined")
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func aSuccessorIsNotReplaced(_ implementation: Implementation) async throws {
     try await PreparedStore.with(implementation) { store throws in

@@ -27,6 +27,8 @@ final class AccountsMetrics {
   let limited: Counter
   /// Exchanges of which nobody learned what came, and that no token covers.
   let unresolved: Counter
+  /// Sign-ins of which two accounts would have become one.
+  let conflicts: Counter
   /// Tokens that wait for the store.
   let waiting: Gauge
 
@@ -51,6 +53,9 @@ final class AccountsMetrics {
       "siwa_accounts_exchanges_unresolved_total",
       "Codes that were sent to Apple without anybody learning what came of it, and without a later sign-in whose token "
         + "ends that authorization, too. Alarm on any increase.")
+    conflicts = registry.counter(
+      "siwa_accounts_conflicts_total",
+      "Sign-ins with a claim of another team's account that is, or has become, somebody else's. Alarm on any increase.")
     waiting = registry.gauge(
       "siwa_accounts_tokens_waiting", "Tokens that Apple has granted and that wait for the store, or to be revoked.")
   }

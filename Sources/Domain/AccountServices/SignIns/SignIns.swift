@@ -254,6 +254,15 @@ final class SignIns {
 
   /// What follows from what the store has recorded.
   private func settle(_ signIn: Kept, of exchange: CodeExchange, as recorded: RecordedSignIn) async -> Outcome {
+    if let conflict = recorded.conflict {
+      metrics.conflicts.increment()
+      logger.error(
+        "two accounts would have become one: they stay apart",
+        [
+          "account": .describing(store.id(of: signIn.account)), "client": .describing(exchange.client),
+          "conflict": .string(conflict.rawValue),
+        ])
+    }
     guard !recorded.over.isEmpty else { return .success((recorded.isNew, recorded.at)) }
     hold(exchange, decides: false) { await self.revokeUnlessCovered(signIn.refresh, of: signIn.account, exchange) }
     return .failure(.over)

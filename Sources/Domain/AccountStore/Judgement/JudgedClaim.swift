@@ -83,6 +83,8 @@ struct ClaimFacts {
 struct JudgedClaim {
   /// The user of the receiving side as they are to be written, and their plan's number.
   private(set) var user: (row: TransferRow, plan: Int64)?
+  /// Why nothing was joined now, where two accounts would have become one.
+  private(set) var conflict: TransferRefusal?
   /// What becomes of the accounts: the one that has signed in, and that of before.
   private(set) var arrivals: JudgedArrivals
 
@@ -103,7 +105,8 @@ struct JudgedClaim {
       // The list of the team before has not come yet, and need not: the person is in this very store.
       guard let plan = facts.arrivals.sent[identifier]?.plan.plan else { return }
       let arrival = coming(from: plan.team, with: plan.client)
-      if arrivals.conflict(arrival) == nil { try arrivals.join(arrival) }
+      conflict = arrivals.conflict(arrival)
+      if conflict == nil { try arrivals.join(arrival) }
       return
     }
     let plan = received.plan.plan
@@ -122,6 +125,7 @@ struct JudgedClaim {
       row.reason = facts.owners[received.plan.number] == nil ? arrivals.conflict(arrival) : .sameAccount
       row.state = row.reason == nil ? .done : .conflict
     }
+    conflict = row.reason
     if row.state == .done {
       row.hasSignedIn = true
       try arrivals.join(arrival)

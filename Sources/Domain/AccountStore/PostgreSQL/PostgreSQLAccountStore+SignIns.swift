@@ -50,11 +50,12 @@ extension PostgreSQLAccountStore {
       if let found, let deletion { time = deletion.time(ofSignIn: time, begunAt: found.begunAt) }
       var changed = ChangedAccount(hash, facts)
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
-      let recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)
+      var recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)
       var writing = Batch()
       if let claim, !facts.isErased(at: time) {
         let claimed = try await connection.facts(of: claim, account, formers, keys)
         let judged = try JudgedClaim(claim, of: account, changed, claimed, at: time, keys)
+        recorded.conflict = judged.conflict
         try PostgreSQLArrivals.write(judged.arrivals, keys, in: &writing)
         if let user = judged.user { PostgreSQLTransfers.write([user.row], of: user.plan, in: &writing) }
       } else {

@@ -168,10 +168,10 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Writes a sign-in with the claim of its identity token.
+  /// Writes a sign-in with the claim of its identity token. Returns why two accounts were not joined, where they were not.
   func write(
     _ changed: ChangedAccount, of account: Account, _ claim: TransferClaim, at time: Timestamp
-  ) throws(AccountStoreError) {
+  ) throws(AccountStoreError) -> TransferRefusal? {
     let identifier = keys.fingerprint(of: claim.subject)
     let users = try AccountStoreError.translating { () throws(SQLiteError) in
       try arrivals.users(of: identifier, in: transfers.plans())
@@ -186,6 +186,7 @@ extension SQLiteStoreFile {
     if let user = judged.user {
       try AccountStoreError.translating { () throws(SQLiteError) in try transfers.write(user.row, of: user.plan) }
     }
+    return judged.conflict
   }
 
   /// The other accounts of the people of whom something is said.

@@ -116,12 +116,12 @@ extension SQLiteStoreFile {
       }
       var changed = ChangedAccount(hash, facts)
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
+      var recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)
       if let claim, !facts.isErased(at: time) {
-        try write(changed, of: account, claim, at: time)
+        recorded.conflict = try write(changed, of: account, claim, at: time)
       } else {
         try write([changed])
       }
-      let recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)
       guard let request else { return recorded }
       try AccountStoreError.translating { () throws(SQLiteError) in
         try signIns.end(request, recorded.outcome, at: recorded.at)

@@ -92,6 +92,9 @@ package struct RecordedSignIn: Sendable, Hashable {
   package let isNew: Bool
   /// The tokens that are not kept.
   package let over: [NewToken]
+  /// Why the account was not joined with the one that the person had at another team, where it claims to be theirs: two
+  /// accounts would have become one, which a person has to look at.
+  package var conflict: TransferRefusal?
 
   /// What became of it.
   package init(at time: Timestamp, isNew: Bool, over: [NewToken]) { (at, self.isNew, self.over) = (time, isNew, over) }
