@@ -33,7 +33,8 @@ final class PostgreSQLRig {
       }
       try await run("UPDATE siwa.hash_key SET key = '\\x\(digits.joined())'")
     }
-    return try await PostgreSQLAccountStore.open(connectionInfo, connections: 4, key)
+    // Hundreds of tests share the server, and a machine.
+    return try await PostgreSQLAccountStore.open(connectionInfo, connections: 4, key, statementTimeout: .seconds(300))
   }
 
   /// Runs statements under the store's feet, and returns what they say.

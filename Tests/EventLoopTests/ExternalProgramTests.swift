@@ -2,7 +2,7 @@ import EventLoop
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ExternalProgramTests {
+@Suite(.timeLimit(.minutes(20))) struct ExternalProgramTests {
   private static let patience = Duration.seconds(120)
 
   private func run(

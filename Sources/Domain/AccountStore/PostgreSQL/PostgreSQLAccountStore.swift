@@ -25,9 +25,10 @@ final class PostgreSQLAccountStore: AccountStore {
   }
 
   /// Opens the store in the database that `connectionInfo` names, which `siwa store migrate` has made, with the key that
-  /// it was made with.
+  /// it was made with. A statement may take as long as `statementTimeout`.
   static func open(
-    _ connectionInfo: String, connections: Int, _ key: MasterKey
+    _ connectionInfo: String, connections: Int, _ key: MasterKey,
+    statementTimeout: Duration = PostgreSQLAccountStore.statementTimeout
   ) async throws(AccountStoreError) -> PostgreSQLAccountStore {
     let database = try PostgreSQLStoreDatabase(
       connectionInfo, connections: connections, statementTimeout: statementTimeout)
