@@ -21,10 +21,7 @@ final class Browser {
 
   /// Runs `body` with a browser that takes any certificate for an authority's, then ends both.
   static func run(in folder: String, _ body: @Loop (Browser) async throws -> Void) async throws {
-    // The driver says on its standard output which port it got.
-    let driver = try RunningProgram("/usr/bin/chromedriver", ["--port=0", "--log-level=SEVERE"])
-    let line = try await driver.outputLine(with: "was started successfully on port")
-    let port = try #require(line.split(whereSeparator: { !$0.isNumber }).last.map(String.init))
+    let (driver, port) = try await startDriver()
     let client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
@@ -38,6 +35,25 @@ final class Browser {
     _ = try await client.send(.get(shutdown, within: .seconds(60), maximumBodySize: 65_536))
     await driver.kill()
     try result.get()
+  }
+
+  /// Starts the driver, which says on its standard output which port it got.
+  ///
+  /// It asks for a free port of IPv6, then takes the same one of IPv4, and ends where another program has that: it is
+  /// started again.
+  private static func startDriver() async throws -> (RunningProgram, port: String) {
+    var attempts = 20
+    while true {
+      attempts -= 1
+      let driver = try RunningProgram("/usr/bin/chromedriver", ["--port=0", "--log-level=SEVERE"])
+      do {
+        let line = try await driver.outputLine(with: "was started successfully on port")
+        return (driver, try #require(line.split(whereSeparator: { !$0.isNumber }).last.map(String.init)))
+      } catch {
+        await driver.kill()
+        guard attempts > 0, driver.output.contains("port not available") else { throw error }
+      }
+    }
   }
 
   private init(_ origin: String, _ client: HTTPClient, _ folder: String) async throws {
