@@ -8,8 +8,18 @@ extension PostgreSQLAccountStore {
     _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
     claiming claim: TransferClaim?
   ) async throws(AccountStoreError) -> RecordedSignIn {
-    // Accounts are locked in one order, so it has to be known before which there are.
-    let formers = try await formerAccounts(of: account, claim)
+    try await lockingAnew { () throws(AccountStoreError) in
+      // Accounts are locked in one order, so it has to be known before which there are.
+      try await recordSignIn(
+        account, at: time, tokens: tokens, of: request, claiming: claim,
+        locking: try await formerAccounts(of: account, claim))
+    }
+  }
+
+  private func recordSignIn(
+    _ account: Account, at time: Timestamp, tokens: [NewToken], of request: SHA256Digest?,
+    claiming claim: TransferClaim?, locking formers: [AccountID]
+  ) async throws(AccountStoreError) -> RecordedSignIn {
     return try await keyed.write(to: CollectionOfOne(account), and: formers) { connection, keys in
       let hash = keys.hash(of: account)
       var reading = Batch.locked

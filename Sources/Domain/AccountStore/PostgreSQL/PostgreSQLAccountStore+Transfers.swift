@@ -201,9 +201,18 @@ extension PostgreSQLAccountStore {
     _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp
   ) async throws(AccountStoreError) -> [TransferUser.State]? {
     try results.expect(plan.side)
-    // Accounts are locked in one order, so it has to be known before which of those that Apple named concern the store.
-    let (joined, formers) = try await accountsConcerned(by: results, of: plan)
-    return try await keyed.write(to: joined, and: formers) { connection, keys in
+    return try await lockingAnew { () throws(AccountStoreError) in
+      // Accounts are locked in one order, so it has to be known before which of those that Apple named concern the store.
+      let (joined, formers) = try await accountsConcerned(by: results, of: plan)
+      return try await record(results, of: plan, under: lease, at: time, locking: joined, formers)
+    }
+  }
+
+  private func record(
+    _ results: [TransferResult], of plan: TransferPlan, under lease: Lease, at time: Timestamp,
+    locking joined: [Account], _ formers: [AccountID]
+  ) async throws(AccountStoreError) -> [TransferUser.State]? {
+    try await keyed.write(to: joined, and: formers) { connection, keys in
       let renewed = lease.renewed(at: time)
       var reading = Batch.locked
       let concerned = joined.map { keys.id(of: $0) } + formers

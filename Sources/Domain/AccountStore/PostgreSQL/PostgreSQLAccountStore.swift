@@ -61,8 +61,22 @@ final class PostgreSQLAccountStore: AccountStore {
     return zip(events, facts).map { event, facts in facts.standing(of: event) }
   }
 
-  /// How often settlements are begun anew as accounts turn out to be joined with others.
+  /// How often something is begun anew as accounts turn out to be joined with others.
   private static let attempts = 8
+
+  /// Begins anew, with what locks come of that, where other accounts are concerned than had been locked (`usersChanged`).
+  func lockingAnew<Value>(
+    _ body: () async throws(AccountStoreError) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    for _ in 1..<Self.attempts {
+      do throws(AccountStoreError) {
+        return try await body()
+      } catch {
+        guard error == .usersChanged else { throw error }
+      }
+    }
+    return try await body()
+  }
 
   /// Writes the settlements, however many there are, in three exchanges with the server: locks and facts, writes, commit.
   /// Where another account of a person is told of something, it takes a transaction more, as all accounts are locked in one
