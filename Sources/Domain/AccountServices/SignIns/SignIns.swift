@@ -21,21 +21,13 @@ struct SignedIn {
 ///
 /// Before Apple is asked, the exchange is noted in the store; with the tokens it is finished, in one transaction. So whoever
 /// repeats a request gets the same answer, or is told to begin again where nobody knows what came of it. A token that the
-/// store does not take is offered to it again, for an hour at most, or until the program ends.
-///
-/// To revoke a token at Apple ends the person's whole authorization for the app, and Apple says so as if the person had
-/// withdrawn consent, which ends that of all apps that share it. So none is revoked but where it is known whose it is, that no
-/// living one of that person and those apps is held, and that no sign-in of theirs is under way; and it is noted that it was
-/// our doing. Whatever else cannot be kept stays noted as an exchange of which nobody knows what came (`ExchangeWatch`).
+/// store does not take is offered to it again, for an hour at most, or until the program ends; one that is kept for nobody is
+/// revoked (`UnkeptTokens`). Whatever else cannot be kept stays noted as an exchange of which nobody knows what came
+/// (`ExchangeWatch`).
 @Loop
 final class SignIns {
   /// How many sign-ins may be on their way at once, those included whose tokens wait for the store.
   private static let mostUnderWay = 1024
-  /// How long a token may wait for the store.
-  private static let patience = Duration.seconds(3600)
-  /// How long a sign-in is taken to be under way of which nothing comes.
-  private static let longestSignIn = Duration.seconds(120)
-  private static let pace = RetryPace(first: .seconds(1), longest: .seconds(30))
 
   private typealias Outcome = Result<(isNew: Bool, at: Timestamp), Problem>
 
@@ -45,28 +37,14 @@ final class SignIns {
     let task: Task<Outcome, Never>
   }
 
-  /// Work that a request has left behind.
-  private struct Held {
-    let number: Int
-    let content: SHA256Digest
-    /// Whether the outcome of the request depends on it.
-    let decides: Bool
-    let task: Task<Void, Never>
-  }
-
   private let store: any AccountStore
   private let endpoints: AppleTokenEndpoints
   private let tokens: IdentityTokens
-  private let groups: ConsentGroups
   private let metrics: AccountsMetrics
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
-  private let random: @Sendable () -> Double
+  private let unkept: UnkeptTokens
   private var underWay: [SHA256Digest: UnderWay] = [:]
-  /// Tokens that wait for the store or to be revoked, by the request that they were granted for.
-  private var waiting: [SHA256Digest: Held] = [:]
-  private var lastHeld = 0
-  private var naps: [SHA256Digest: Task<Void, Never>] = [:]
   private var isEnding = false
 
   /// Signs people in with these; `groups` say which apps share consent, and `random` is from 0 to 1.
@@ -75,8 +53,9 @@ final class SignIns {
     metrics: AccountsMetrics, logger: Logger, now: @escaping @Sendable () -> Timestamp,
     random: @escaping @Sendable () -> Double
   ) {
-    (self.store, self.endpoints, self.tokens, self.groups) = (store, endpoints, tokens, groups)
-    (self.metrics, self.logger, self.now, self.random) = (metrics, logger, now, random)
+    (self.store, self.endpoints, self.tokens) = (store, endpoints, tokens)
+    (self.metrics, self.logger, self.now) = (metrics, logger, now)
+    unkept = UnkeptTokens(store, endpoints, groups, metrics: metrics, logger: logger, now: now, random: random)
   }
 
   /// Signs somebody in, or finds what came of the same request before.
@@ -108,10 +87,9 @@ final class SignIns {
   /// Waits until every token is kept, or revoked.
   func drain() async {
     isEnding = true
-    for nap in naps.values { nap.cancel() }
+    unkept.hurry()
     while let task = underWay.first?.value.task { _ = await task.value }
-    for nap in naps.values { nap.cancel() }
-    while let held = waiting.first?.value { await held.task.value }
+    await unkept.drain()
   }
 
   // MARK: Steps
@@ -138,10 +116,10 @@ final class SignIns {
       guard same.content == exchange.content else { return .failure(.otherContent) }
       return await same.task.value
     }
-    if let held = waiting[exchange.request], held.decides {
-      return .failure(held.content == exchange.content ? .notKept : .otherContent)
+    if let content = unkept.contentDecidedLater(exchange) {
+      return .failure(content == exchange.content ? .notKept : .otherContent)
     }
-    guard !isEnding, underWay.count + waiting.count < Self.mostUnderWay else {
+    guard !isEnding, underWay.count + unkept.count < Self.mostUnderWay else {
       return .failure(.unavailable("Too much is under way. Repeat the same request."))
     }
     // It goes on where the application hangs up: Apple may have granted tokens by then.
@@ -223,7 +201,7 @@ final class SignIns {
           "owner.hash": .describing(store.hash(of: own.account)),
         ])
       await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
-      hold(exchange, decides: false) { await self.revokeUnlessCovered(refresh, of: own.account, exchange) }
+      unkept.revokeUnlessCovered(refresh, of: own.account, exchange)
       return .failure(.codeOfSomebodyElse)
     }
     let signIn = Kept(
@@ -233,7 +211,7 @@ final class SignIns {
       return await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
     } catch {
       note("a sign-in could not be kept, and is offered to the store again", error)
-      hold(exchange, decides: true) { await self.offer(signIn, of: exchange) }
+      unkept.hold(exchange, decides: true) { await self.offer(signIn, of: exchange) }
       return .failure(.notKept)
     }
   }
@@ -264,7 +242,7 @@ final class SignIns {
         ])
     }
     guard !recorded.over.isEmpty else { return .success((recorded.isNew, recorded.at)) }
-    hold(exchange, decides: false) { await self.revokeUnlessCovered(signIn.refresh, of: signIn.account, exchange) }
+    unkept.revokeUnlessCovered(signIn.refresh, of: signIn.account, exchange)
     return .failure(.over)
   }
 
@@ -296,121 +274,22 @@ final class SignIns {
     }
   }
 
-  // MARK: Tokens that nobody else knows
-
-  /// Goes on with `work` behind the request's answer. What takes the place of other work of the request follows from that,
-  /// and is its last step.
-  private func hold(_ exchange: CodeExchange, decides: Bool, _ work: @escaping @Loop () async -> Void) {
-    lastHeld += 1
-    let number = lastHeld
-    waiting[exchange.request] = Held(
-      number: number, content: exchange.content, decides: decides,
-      task: Task(executorPreference: Loop.executor) { await self.carry(exchange, number, through: work) })
-    metrics.waiting.set(Double(waiting.count))
-  }
-
-  private func carry(_ exchange: CodeExchange, _ number: Int, through work: @Loop () async -> Void) async {
-    await work()
-    guard waiting[exchange.request]?.number == number else { return }
-    waiting[exchange.request] = nil
-    metrics.waiting.set(Double(waiting.count))
-  }
-
   /// Offers a sign-in to the store until it takes it. Where it does not, it stays noted that the exchange was broken off:
   /// the person may have signed in again by way of another process, whose token Apple would end with this one.
   private func offer(_ signIn: Kept, of exchange: CodeExchange) async {
-    let end = MonotonicTime.now + Self.patience
-    var attempts = 1
-    repeat {
-      await nap(for: Self.pace.pause(after: attempts, random: random()), of: exchange)
-      attempts += 1
+    let isTaken = await unkept.persist(with: exchange, after: 1) {
       do throws(AccountStoreError) {
-        _ = await settle(signIn, of: exchange, as: try await record(signIn, of: exchange))
-        return
+        _ = await self.settle(signIn, of: exchange, as: try await self.record(signIn, of: exchange))
+        return .done
       } catch {
-        note("a sign-in could not be kept", error)
+        self.note("a sign-in could not be kept", error)
+        return .again(.zero)
       }
-    } while !isEnding && MonotonicTime.now < end
+    }
+    guard !isTaken else { return }
     logger.error(
       "a token was not kept: nobody knows it any more",
       ["account.hash": .describing(store.hash(of: signIn.account)), "client": .describing(exchange.client)])
-  }
-
-  /// Revokes a token that is kept for nobody; not where a living one of the person and of the apps that share consent is held,
-  /// whose authorization Apple would end with it, and which ends this one in time. While the store cannot say that, or
-  /// a sign-in of theirs is under way, it waits.
-  private func revokeUnlessCovered(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async {
-    let end = MonotonicTime.now + Self.patience
-    var (attempts, wait) = (0, Duration.zero)
-    repeat {
-      if attempts > 0 { await nap(for: max(Self.pace.pause(after: attempts, random: random()), wait), of: exchange) }
-      attempts += 1
-      switch await revoke(refresh, of: account, exchange) {
-      case .done: return
-      case .again(let pause): wait = pause
-      }
-    } while !isEnding && MonotonicTime.now < end
-    logger.error(
-      "a token that is not kept was not revoked",
-      ["account.hash": .describing(store.hash(of: account)), "client": .describing(exchange.client)])
-    metrics.unresolved.increment()
-  }
-
-  private enum Revocation {
-    case done
-    /// It is to be tried again, no sooner than after that.
-    case again(Duration)
-  }
-
-  private func revoke(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async -> Revocation {
-    do throws(AccountStoreError) {
-      if try await isCovered(account, exchange.client) { return .done }
-      // Apple may have granted its token by now, and would end that with this one.
-      let since = now() - Self.longestSignIn
-      if try await store.signInUnderWay(of: store.id(of: account), after: since) != nil {
-        return .again(.milliseconds(500))
-      }
-    } catch {
-      note("nobody knows whether another token is held: one that is not kept is not revoked yet", error)
-      return .again(.zero)
-    }
-    do throws(AppleTokenError) {
-      try await endpoints.revoke(refresh, of: exchange.client)
-    } catch {
-      logger.warning(
-        "a token that is not kept could not be revoked",
-        ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
-      return .again(error.remedy == .none ? Self.pace.longest : error.retryAfter ?? .zero)
-    }
-    do throws(AccountStoreError) {
-      try await store.noteOwnRevocation(of: account, for: exchange.client, at: now())
-    } catch {
-      // To revoke it once more changes nothing.
-      note("a token that is not kept was revoked, which could not be noted yet", error)
-      return .again(.zero)
-    }
-    logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
-    return .done
-  }
-
-  /// Whether a living token is held that Apple would end with one of this app's.
-  private func isCovered(_ account: Account, _ client: ClientID) async throws(AccountStoreError) -> Bool {
-    guard case .known(let profile) = try await store.knowledge(of: store.id(of: account)) else { return false }
-    let sharing = groups.clients(of: account.team, sharing: client)
-    return profile.signIns.contains { sharing?.contains($0.client) ?? true }
-  }
-
-  /// Sleeps, unless the program ends.
-  private func nap(for duration: Duration, of exchange: CodeExchange) async {
-    if isEnding { return }
-    let nap = Task(executorPreference: Loop.executor) { await Self.sleep(for: duration) }
-    naps[exchange.request] = nap
-    await nap.value
-    naps[exchange.request] = nil
-  }
-
-  private static func sleep(for duration: Duration) async {
-    do { try await Loop.sleep(for: duration) } catch { return }  // the program ends
   }
 
   private func note(_ message: StaticString, _ error: AccountStoreError) {
