@@ -236,6 +236,18 @@ import Testing
     #expect(try open().size == 4)
   }
 
+  @Test func theNextWriterWaitsForNoProgramThatIsBeingStarted() throws {
+    let copies: DescriptorCopies
+    do {
+      let writer = try open()
+      copies = DescriptorCopies(of: path)
+      expect(.locked) { _ = try open() }
+      #expect(copies.count == 1 && writer.size == 0)
+    }
+    #expect(try open().size == 0)
+    #expect(copies.count == 1, "they were there until now")
+  }
+
   @Test func theLockIsTheDirectorysOwn() throws {
     let writer = try open()
     for name in try FileManager.default.contentsOfDirectory(atPath: path) where name == ".lock" { unlink(name) }

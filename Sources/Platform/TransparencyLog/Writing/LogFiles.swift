@@ -7,7 +7,7 @@ import Glibc
 struct LogFiles: ~Copyable {
   /// The directory, to read from by its path.
   let directory: LogDirectory
-  /// The directory itself, under flock(2). No program that is started inherits it (O_CLOEXEC), so it is free as soon as the
+  /// The directory itself, under flock(2). No program that is started keeps it (O_CLOEXEC), so it is free as soon as the
   /// process ends. It stays open so that no step behind a renaming opens anything.
   private let folder: CInt
 
@@ -30,7 +30,11 @@ struct LogFiles: ~Copyable {
     self.folder = folder
   }
 
-  deinit { close(folder) }
+  deinit {
+    // Before it is closed: a program that is being started at this moment has the descriptor, too.
+    flock(folder, LOCK_UN)
+    close(folder)
+  }
 
   private static func lock(_ folder: CInt, _ path: String) throws(LogError) {
     var (status, kind) = (stat(), UInt32(0))

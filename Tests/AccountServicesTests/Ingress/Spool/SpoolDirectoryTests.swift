@@ -44,7 +44,7 @@ import Testing
 
   @Test(.timeLimit(.minutes(10)))
   func oneAtATimeHasIt() async throws {
-    try await rig.open { spool in
+    let copies = try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
       let refusal = try await rig.refusal()
       #expect(refusal?.code == .inUse)
@@ -52,8 +52,11 @@ import Testing
         refusal?.description
           == "the spool in \(rig.directory): another process has it; each process needs a directory of its own")
       _ = try await spool.insert(SpoolRig.record(2))
+      return DescriptorCopies(of: rig.directory + "/lock")
     }
+    // The next one waits for no program that is being started.
     try await rig.open { #expect($0.depth == 2) }
+    #expect(copies.count == 1, "they were there until now")
   }
 
   @Test(.timeLimit(.minutes(10)))

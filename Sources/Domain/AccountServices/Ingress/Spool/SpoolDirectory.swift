@@ -6,7 +6,7 @@ struct SpoolDirectory: ~Copyable {
   /// The name of the database in it.
   static let database = "spool.sqlite"
 
-  /// Held under flock(2). No program that is started inherits it (O_CLOEXEC), so nobody else keeps it locked.
+  /// Held under flock(2). No program that is started keeps it (O_CLOEXEC), so nobody else has it locked.
   private let lock: CInt
 
   /// Makes the directory where it is missing, for this user alone, and takes it.
@@ -34,7 +34,11 @@ struct SpoolDirectory: ~Copyable {
     self.lock = lock
   }
 
-  deinit { close(lock) }
+  deinit {
+    // Before it is closed: a program that is being started at this moment has the descriptor, too.
+    flock(lock, LOCK_UN)
+    close(lock)
+  }
 
   /// The size of a file in the spool at `path`; 0 where there is none.
   static func size(of file: String, _ path: String) throws(SpoolError) -> Int {
