@@ -57,6 +57,14 @@ public enum SHA256 {
   /// The digest of `message`.
   public static func digest(of message: [UInt8]) -> SHA256Digest { unsafe digest(of: message.span.bytes) }
 
+  /// Writes the digest of `message` to the first 32 bytes of `place`, which may lie in the message. It neither allocates nor
+  /// looks the algorithm up.
+  package static func digest(of message: UnsafeRawBufferPointer, into place: UnsafeMutableRawBufferPointer) {
+    precondition(place.count >= SHA256Digest.byteCount)
+    guard let digest = unsafe place.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
+    unsafe copenssl_sha256(message.baseAddress, message.count, digest)
+  }
+
   /// Writes the digest of `prefix` followed by `message` to the first 32 bytes of `place`: a leaf or a node of a Merkle
   /// tree (RFC 6962 §2.1). It neither allocates nor looks the algorithm up.
   package static func digest(

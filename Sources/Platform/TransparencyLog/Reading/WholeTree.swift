@@ -60,25 +60,23 @@ struct WholeTree {
   /// Reads the next bundle and its tile, and returns the hashes of its entries, which are those of the tile.
   private func verifyBundle(_ body: (UInt64, RawSpan) throws -> Void) async throws -> [MerkleHash] {
     let path = TilePath(.entries, holding: edge.size, in: head.size)
-    let (bundlePath, bytes) = try await read(path, limit: EntryBundle.maximumByteCount)
+    var read = try await readBundle(path)
     let tile = try await tile(TilePath(.hashes(level: 0), path.index, width: path.width))
-    let bundle = EntryBundle(bytes)
     var hashes: [MerkleHash] = []
     hashes.reserveCapacity(TilePath.fullWidth)
-    for (place, range) in bundle.entries.prefix(path.width).enumerated() {
-      let entry = unsafe bundle.bytes.span.bytes.extracting(range)
-      hashes.append(.leaf(entry))
+    for (place, range) in read.bundle.entries.prefix(path.width).enumerated() {
+      hashes.append(read.bundle.takeHash(of: place))
       guard hashes[place] == tile.hashes[place] else { break }
-      try body(edge.size + UInt64(place), entry)
+      try unsafe body(edge.size + UInt64(place), read.bundle.bytes.span.bytes.extracting(range))
     }
     if let place = hashes.indices.first(where: { hashes[$0] != tile.hashes[$0] }) {
-      throw try await finding(at: place, of: bundle, at: bundlePath, tile)
+      throw try await finding(at: place, of: read.bundle, at: read.path, tile)
     }
-    guard bundle.isWellFormed, bundle.entries.count == bundlePath.width else {
-      let (count, entry) = (bundle.entries.count, edge.size + UInt64(hashes.count))
+    let (count, isWellFormed) = (read.bundle.entries.count, read.bundle.isWellFormed)
+    guard isWellFormed, count == read.path.width else {
       throw LogFinding(
-        .wrongCount, bundlePath.text, entry: entry,
-        "not \(bundlePath.width) entries\(bundle.isWellFormed ? " but \(count)" : " and nothing else")")
+        .wrongCount, read.path.text, entry: edge.size + UInt64(hashes.count),
+        "not \(read.path.width) entries\(isWellFormed ? " but \(count)" : " and nothing else")")
     }
     return hashes
   }
@@ -134,6 +132,12 @@ struct WholeTree {
       throw LogFinding(.malformed, found.text, "not \(found.width) hashes")
     }
     return (found, found == path ? hashes : Array(hashes.prefix(path.width)))
+  }
+
+  /// A bundle whose bytes nobody else holds: they are written to (`EntryBundle.takeHash`).
+  private func readBundle(_ path: TilePath) async throws -> (path: TilePath, bundle: EntryBundle) {
+    let read = try await read(path, limit: EntryBundle.maximumByteCount)
+    return (read.path, EntryBundle(read.bytes))
   }
 
   private func read(_ path: TilePath, limit: Int) async throws -> (path: TilePath, bytes: [UInt8]) {

@@ -5,8 +5,8 @@ package struct EntryBundle: Sendable {
   /// The most bytes that a bundle can have.
   package static let maximumByteCount = TilePath.fullWidth * (2 + maximumEntrySize)
 
-  /// All bytes of the file.
-  package let bytes: [UInt8]
+  /// All bytes of the file; but see `takeHash`.
+  package private(set) var bytes: [UInt8]
   /// Where each whole entry lies in `bytes`; never more than 256.
   package let entries: [Range<Int>]
   /// Whether the file consists of those entries and nothing else.
@@ -23,6 +23,16 @@ package struct EntryBundle: Sendable {
       place += 2 + size
     }
     (self.bytes, self.entries, isWellFormed) = (bytes, entries, place == bytes.count)
+  }
+
+  /// The hash of the entry at that place. The byte before the entry, the second one of its length, becomes what stands before
+  /// it where it is hashed: OpenSSL hashes a message in one piece faster than one in several.
+  mutating func takeHash(of place: Int) -> MerkleHash {
+    let entry = entries[place]
+    bytes[entry.lowerBound - 1] = MerkleHash.leafPrefix
+    return unsafe bytes.withUnsafeBytes {
+      unsafe .hash(UnsafeRawBufferPointer(rebasing: $0[entry.lowerBound - 1..<entry.upperBound]))
+    }
   }
 
   /// The hash of each entry.
