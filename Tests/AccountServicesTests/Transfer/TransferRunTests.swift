@@ -55,7 +55,14 @@ import Testing
       return TransferRig.good(user)
     }
     let run = try rig.run()
+    var told: [String] = []
+    run.tell = { progress in
+      guard let rest = progress.rest else { return }
+      let words = rest.words(at: rest.until + .seconds(-12))
+      if told.last != words { told.append(words) }
+    }
     #expect(await run.run().name == "complete")
+    #expect(told == ["Apple answers throttled: nobody is asked for 12 s"])
     #expect(run.progress.done == 3000 && run.progress.left == 0 && throttles > 0)
     #expect(throttles <= 20, "for half a minute nobody is asked: \(throttles)")
     let after = rig.asked.filter { (31..<36).contains(($0.at - VirtualClock.start).components.seconds) }
@@ -74,6 +81,7 @@ import Testing
     let run = try rig.run()
     #expect(await run.run().name == "complete")
     #expect(run.progress.done == 3000 && run.progress.share == 1 && throttled.count == 30)
+    #expect(run.progress.rest == nil, "somebody is asked all the time")
     #expect(
       rig.clock.passed < .seconds(65),
       "thirty seconds of questions, and half a minute for the last: \(rig.clock.passed)")
@@ -81,6 +89,23 @@ import Testing
       let times = rig.asked.filter { $0.number == number }.map(\.at)
       #expect(times.count == 2 && times[1] - times[0] >= .seconds(30), "as long as Apple asks")
     }
+  }
+
+  @Test func whomEverybodyElseHasGoneBeforeIsWaitedForAndThatIsTold() async throws {
+    let rig = try TransferRig()
+    rig.fill(10)
+    var isThrottled = false
+    rig.answer = { user throws(AppleTokenError) in
+      if user.number == 10, !isThrottled {
+        isThrottled = true
+        throw Self.throttled
+      }
+      return TransferRig.good(user)
+    }
+    let run = try rig.run()
+    #expect(await run.run().name == "complete")
+    let rest = try #require(run.progress.rest)
+    #expect(rest.code == .throttled && rest.until == rig.clock.time, "it ends with the question about them")
   }
 
   // MARK: One user's answer

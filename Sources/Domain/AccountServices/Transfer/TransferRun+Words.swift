@@ -1,6 +1,14 @@
 package import AccountEvents
 package import AccountStore
 package import AppleID
+package import EventLoop
+
+extension TransferRun.Rest {
+  /// Why nobody is asked, and for how many seconds from that moment on.
+  package func words(at time: MonotonicTime) -> String {
+    "Apple answers \(code.rawValue): nobody is asked for \((until - time + .milliseconds(999)).components.seconds) s"
+  }
+}
 
 extension TransferRun.Ending {
   /// What an operator has to know, and does next; nil where all went well. `keys` are those that are configured for a team.

@@ -25,6 +25,8 @@ package final class TransferRun {
     package internal(set) var trial: Trial?
     /// How much of the agreed rate Apple can keep up with.
     package internal(set) var share = 1.0
+    /// The last time that nobody was to be asked for long; nil where there was none.
+    package internal(set) var rest: Rest?
 
     /// Of how many users it is known what came of them.
     package var answered: Int { done + refused + conflicts }
@@ -35,6 +37,14 @@ package final class TransferRun {
     /// What the operator knows the user by.
     package let key: String
     /// Why nothing is known of them.
+    package let code: AppleTokenError.Code
+  }
+
+  /// A time in which nobody is asked, as Apple fails or asks for it.
+  package struct Rest: Sendable, Hashable {
+    /// When it ends.
+    package let until: MonotonicTime
+    /// Apple's last answer that was none.
     package let code: AppleTokenError.Code
   }
 
@@ -110,6 +120,8 @@ package final class TransferRun {
   /// of whom Apple has said something before. Where it does so again, it is the users, and twice as many may follow, up to
   /// `mostDoubtsInARow`.
   static let (doubtsInARow, mostDoubtsInARow) = (3, 96)
+  /// Who watches is told of a rest that is as long.
+  private static let longRest = Duration.seconds(10)
   /// So many of those who were given up are named.
   static let mostNamed = 20
   /// So many 429 are Apple's wish that all be asked more slowly. Each question that is answered takes a tenth of one away: one
@@ -227,7 +239,7 @@ package final class TransferRun {
       let now = clock.now()
       let slot = pace.next(at: now)
       if slot > now {
-        await waiting.nap(until: min(slot, renewal))
+        await rest(until: slot, since: now)
       } else if isFull {
         await waiting.change { self.isFull && self.ending == nil }
       } else if areRefusalsInDoubt {
@@ -245,11 +257,20 @@ package final class TransferRun {
             && self.ending == nil
         }
       } else if let due = retries.map(\.due).min() {
-        await waiting.nap(until: min(due, renewal))
+        await rest(until: due, since: now)
       } else {
         return await settleDoubts()
       }
     }
+  }
+
+  /// Asks nobody until then, or until the lease is to be renewed. Where it takes long, that is told.
+  private func rest(until end: MonotonicTime, since now: MonotonicTime) async {
+    if end - now >= Self.longRest, let code = lastError?.code {
+      progress.rest = Rest(until: end, code: code)
+      tell(progress)
+    }
+    await waiting.nap(until: min(end, renewal))
   }
 
   /// What keeps everybody from being asked.

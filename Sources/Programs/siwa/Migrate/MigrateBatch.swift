@@ -46,7 +46,7 @@ struct MigrateBatch {
   static let details = """
     Apple names no limit, so agree on a rate with yourself and begin low: --requests a second, at most --concurrency at once.
     While Apple throttles or fails it is asked more slowly, and faster again afterwards; where it throttles one question among
-    many, that one waits as long as Apple asks, and nobody else. The team's token of an hour and the client secret are renewed
+    many, that one waits as long as Apple asks, and nobody else. Where nobody is asked for ten seconds and more, that is said. The team's token of an hour and the client secret are renewed
     on the way.
 
     Before all others one user is tried. Then each user is asked about once; what stays in doubt is asked again in the same
@@ -92,7 +92,15 @@ struct MigrateBatch {
       rate: rate, concurrency: concurrency, question: question, beliefs: beliefs, patience: Self.patience,
       clock: .system)
     let bar = ProgressBar(what)
-    run.tell = { bar.note(done: Int64($0.answered), of: max(asked, Int64($0.answered))) }
+    var rest: TransferRun.Rest?
+    run.tell = { progress in
+      if let next = progress.rest, next != rest {
+        rest = next
+        bar.clear()
+        Terminal.complain("siwa: \(next.words(at: .now))")
+      }
+      bar.note(done: Int64(progress.answered), of: max(asked, Int64(progress.answered)))
+    }
     let ending = try await Interruption.stopping {
       run.end()
     } _: {
