@@ -50,7 +50,7 @@ fuzz: ## search for inputs that break a reader of outside bytes, ten minutes eac
 
 bench: ## measure against nginx, OpenSSL and librdkafka; ARGS=--help says what can be chosen
 	@.ci/packages build bench
-	for program in siwa siwa-ingress siwa-accounts bare-server bulk-produce load people simulated-apple slow-apple verification; do \
+	for program in siwa siwa-ingress siwa-accounts siwa-audit-log bare-server bulk-produce load people simulated-apple slow-apple verification; do \
 	  SIWA_BENCHMARKS=1 $(release) --scratch-path .build/benchmarks --product $$program || exit; done
 	@Tests/Benchmarks/measure $(ARGS)
 
