@@ -32,11 +32,13 @@ package final class EndpointServer {
   private let server: HTTPServer
   private let certificate: CertificateWatch?
 
-  /// Binds the address. Throws what is wrong with it, or with the certificate; `tls` is nil for plain HTTP. `refusal` makes
-  /// what a peer is told whose request cannot be read; nil is plain text.
+  /// Binds the address. Throws what is wrong with it, or with the certificate; `tls` is nil for plain HTTP. From `proxies`
+  /// load balancers connect that speak the PROXY protocol. `refusal` makes what a peer is told whose request cannot be read;
+  /// nil is plain text.
   package init(
-    _ address: SocketAddress, tls: TLSServerConfiguration?, _ bounds: Bounds, registry: MetricsRegistry, logger: Logger,
-    now: @escaping @Sendable () -> Timestamp, refusal: (@Sendable (MessageRefusal) -> HTTPResponse)? = nil,
+    _ address: SocketAddress, tls: TLSServerConfiguration?, _ bounds: Bounds, proxies: [AddressRange] = [],
+    registry: MetricsRegistry, logger: Logger, now: @escaping @Sendable () -> Timestamp,
+    refusal: (@Sendable (MessageRefusal) -> HTTPResponse)? = nil,
     handler: @escaping HTTPServer.Handler
   ) throws(HTTPServerError) {
     let limits = HTTPServerLimits(
@@ -46,6 +48,7 @@ package final class EndpointServer {
       handshake: Self.patience, head: Self.patience, body: Self.patience, idle: Self.idle, request: bounds.request)
     var configuration = HTTPServerConfiguration(
       address: address, tls: tls, limits: limits, deadlines: deadlines, sharesPort: false)
+    configuration.proxies = proxies
     if let refusal { configuration.refusal = refusal }
     server = try HTTPServer(configuration, handler: handler)
     self.address = server.address

@@ -1,4 +1,5 @@
 package import EventLoop
+package import Telemetry
 
 /// Whether a service can do its work now, and if not, which part keeps it from that.
 @Loop
@@ -59,6 +60,22 @@ package final class Readiness {
 
   /// Whether the service can do its work.
   package var isReady: Bool { states.values.allSatisfy(\.isReady) }
+
+  /// Says from now on that the service ends, and returns when it is to take nothing new any more. Where there is a time as
+  /// a lame duck, all is served for that long before: so whoever asks `/readyz` sends nobody any more by the time that nobody
+  /// listens. Said again, it waits for nothing; nor does a task that is cancelled.
+  package func end(after lameDuck: Duration, _ logger: Logger) async {
+    let isFirst = !isFrozen
+    isFrozen = true
+    self[.service] = .notReady(cause: "draining")
+    guard isFirst, lameDuck > .zero else { return }
+    logger.info("about to drain: all is served until then", ["drain.in": .describing(lameDuck)])
+    do {
+      try await Loop.sleep(for: lameDuck)
+    } catch {
+      logger.debug("there was no time to wait")  // the task was cancelled
+    }
+  }
 
   /// A line for each part, as `/readyz` shows it.
   package var report: String { parts.map { "\($0.rawValue): \(self[$0])\n" }.joined() }

@@ -81,22 +81,10 @@ package final class IngressService: Service {
   package func renewCertificate() { certificate.look(insisting: true) }
 
   /// Ends in good order: takes nothing new, answers what was accepted, waits for the log, all within `patience`. What the
-  /// log has not acknowledged stays in the spool. Where the settings have a time as a lame duck, all is served for that
-  /// long before, while `/readyz` says already that it ends: so that whoever asks there sends nobody any more by the time
-  /// that nobody listens.
+  /// log has not acknowledged stays in the spool. Where the settings have a time as a lame duck, that comes before.
   package func drain(within patience: Duration) async {
-    let isFirst = !isDraining
     isDraining = true
-    readiness.isFrozen = true
-    readiness[.service] = .notReady(cause: "draining")
-    if isFirst, lameDuck > .zero {
-      logger.info("ingress is about to drain", ["http.connections": .integer(server.connectionCount)])
-      do {
-        try await Loop.sleep(for: lameDuck)
-      } catch {
-        logger.debug("there was no time to wait")  // the task was cancelled
-      }
-    }
+    await readiness.end(after: lameDuck, logger)
     let end = MonotonicTime.now + patience
     logger.info("ingress drains", ["http.connections": .integer(server.connectionCount)])
     await withDiscardingTaskGroup { [publisher, server, logger] group in

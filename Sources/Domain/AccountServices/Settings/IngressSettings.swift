@@ -59,11 +59,7 @@ package struct IngressSettings: Configurable, Equatable {
     sharesPort = settings.read(
       "ingress.share-port", .boolean, default: false,
       "Whether several processes of one host listen on ingress.listen (SO_REUSEPORT); each needs its own admin.")
-    proxies =
-      settings.readIfPresent(
-        "ingress.proxy-protocol", .list(of: .addressRange, count: 1...64),
-        "From where load balancers connect that say in a PROXY protocol header whom they forward; theirs must have it.")
-      ?? []
+    proxies = settings.readProxies("ingress.proxy-protocol")
     limits = HTTPServerLimits(readingIngress: &settings)
     deadlines = HTTPServerDeadlines(readingIngress: &settings)
     spool = SpoolSettings(reading: &settings)
@@ -74,9 +70,7 @@ package struct IngressSettings: Configurable, Equatable {
     drainDeadline = settings.read(
       "ingress.deadlines.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long answering what was accepted may take after SIGTERM.")
-    lameDuck = settings.read(
-      "ingress.deadlines.lame-duck", .duration(.zero ... .seconds(300)), default: .zero,
-      "How long after SIGTERM, and before the drain, all is served while /readyz says 503 already.")
+    lameDuck = settings.readLameDuck("ingress.deadlines.lame-duck")
     if spool.after >= deadlines.request {
       settings.refuse("ingress.spool.after", "expected less than ingress.deadlines.request")
     }
@@ -85,10 +79,6 @@ package struct IngressSettings: Configurable, Equatable {
     }
     if admin == listen, admin.port != 0 {
       settings.refuse("ingress.admin", "expected another address than ingress.listen")
-    }
-    if proxies.contains(where: \.isEverything) {
-      settings.warn(
-        "ingress.proxy-protocol", "everybody may say who they are: name the load balancers' addresses alone")
     }
     let room = DescriptorLimit.connections(within: DescriptorLimit.highest)
     if limits.connections > room {
@@ -99,6 +89,26 @@ package struct IngressSettings: Configurable, Equatable {
     if !admin.isLoopback {
       settings.warn("ingress.admin", "not a loopback address: whoever reaches it reads the metrics")
     }
+  }
+}
+
+extension Settings {
+  /// From where load balancers connect that speak the PROXY protocol.
+  mutating func readProxies(_ name: String) -> [AddressRange] {
+    let proxies = readIfPresent(
+      name, .list(of: .addressRange, count: 1...64),
+      "From where load balancers connect that say in a PROXY protocol header whom they forward; theirs must have it.")
+    if let proxies, proxies.contains(where: \.isEverything) {
+      warn(name, "everybody may say who they are: name the load balancers' addresses alone")
+    }
+    return proxies ?? []
+  }
+
+  /// How long all is served before a service ends.
+  mutating func readLameDuck(_ name: String) -> Duration {
+    read(
+      name, .duration(.zero ... .seconds(300)), default: .zero,
+      "How long after SIGTERM, and before the drain, all is served while /readyz says 503 already.")
   }
 }
 

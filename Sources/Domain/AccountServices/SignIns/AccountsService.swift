@@ -20,6 +20,7 @@ package final class AccountsService: Service {
   package nonisolated let administrationAddress: SocketAddress
 
   private let server: EndpointServer
+  private let lameDuck: Duration
   private let administration: AdministrationServer
   private let keys: AppleKeys
   private let store: any AccountStore
@@ -92,13 +93,14 @@ package final class AccountsService: Service {
       Deletions(store, sight, logger: logger, now: { Timestamp.now }, announce: { outbox.wake() }),
       AccessTokens(store, endpoints, sight, logger: logger), events, store, sight, auditLog: settings.auditLog,
       metrics: metrics, logger: logger)
+    lameDuck = settings.lameDuck
     server = try EndpointServer(
       settings.listen, tls: settings.tls,
       EndpointServer.Bounds(
         head: 16_384, body: 2 * SignInRequest.largestBody, connections: settings.connections.all,
         connectionsPerAddress: settings.connections.perAddress, request: .seconds(60)),
-      registry: registry, logger: logger,
-      now: { Timestamp.now }, refusal: { Problem($0).response },
+      proxies: settings.proxies, registry: registry, logger: logger, now: { Timestamp.now },
+      refusal: { Problem($0).response },
       handler: { request in await endpoint.respond(to: request) })
     administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
     (address, administrationAddress) = (server.address, administration.address)
@@ -139,11 +141,11 @@ package final class AccountsService: Service {
   package func renewCertificate() { server.renewCertificate() }
 
   /// Ends in good order, within `patience`: takes nothing new, answers what was asked, has the store keep every token that
-  /// Apple has granted, or Apple take it back, and publishes what it can.
+  /// Apple has granted, or Apple take it back, and publishes what it can. Where the settings have a time as a lame duck, that
+  /// comes before.
   package func drain(within patience: Duration) async {
     isDraining = true
-    readiness.isFrozen = true
-    readiness[.service] = .notReady(cause: "draining")
+    await readiness.end(after: lameDuck, logger)
     logger.info("accounts drains", ["http.connections": .integer(server.connectionCount)])
     validation?.end()
     events.end()

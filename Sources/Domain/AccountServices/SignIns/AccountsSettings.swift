@@ -36,10 +36,14 @@ package struct AccountsSettings: Sendable {
   package var streams: Int
   /// The most open connections, in all and from one address.
   package var connections: (all: Int, perAddress: Int)
+  /// From where load balancers connect that speak the PROXY protocol; none unless somebody says so.
+  package var proxies: [AddressRange] = []
   /// Where the audit log is published; nil where nobody is told.
   package var auditLog: HTTPClientURL?
   /// How long finishing what was begun may take once we are told to end.
   package var drainDeadline: Duration
+  /// How long all is served before that, while `/readyz` says already that it ends.
+  package var lameDuck = Duration.zero
 
   /// Everything said, nothing assumed.
   package init(
@@ -63,6 +67,7 @@ package struct AccountsSettings: Sendable {
     admin = settings.read(
       "accounts.admin", .socketAddress, default: .loopback(port: 9448),
       "Where /livez, /readyz and /metrics are, without TLS.")
+    proxies = settings.readProxies("accounts.proxy-protocol")
     let read = settings.readEach("accounts.callers", .callerName, named: "CALLER") { settings, path, name in
       (path: path, caller: Caller(reading: &settings, at: path, named: name))
     }
@@ -100,6 +105,7 @@ package struct AccountsSettings: Sendable {
     drainDeadline = settings.read(
       "accounts.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long finishing what was begun may take after SIGTERM.")
+    lameDuck = settings.readLameDuck("accounts.lame-duck")
     if admin == listen, admin.port != 0 {
       settings.refuse("accounts.admin", "expected another address than accounts.listen")
     }
