@@ -46,12 +46,21 @@ final class EventReader {
   private static func ask(
     _ running: RunningAccounts, _ token: String, _ line: String, after last: String?
   ) async throws -> TLSClient {
-    let client = try TLSClient(running.address)
-    try await client.handshake()
-    try await client.send(
-      "\(line)\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nAccept: text/event-stream\r\n"
-        + "Connection: close\r\n\(last.map { "Last-Event-ID: \($0)\r\n" } ?? "")\r\n")
-    return client
+    // The server waits ten seconds for a handshake, and a machine full of other tests may hold this one up for longer.
+    var attempts = 5
+    while true {
+      attempts -= 1
+      do {
+        let client = try TLSClient(running.address)
+        try await client.handshake()
+        try await client.send(
+          "\(line)\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nAccept: text/event-stream\r\n"
+            + "Connection: close\r\n\(last.map { "Last-Event-ID: \($0)\r\n" } ?? "")\r\n")
+        return client
+      } catch let failure as ClientFailure {
+        guard attempts > 0 else { throw failure }
+      }
+    }
   }
 
   /// The next block, whatever it is; nil at the end.
