@@ -66,6 +66,8 @@ package final class TokenRevoker {
       let revocations = try await store.ownRevocations(of: event.account, among: clients)
       if !revocations.isEmpty { return echo(event, of: revocations) }
     }
+    // What was begun before a deletion ends with it: of that, all tokens have to be known before any is ended.
+    if event.kind == .accountDeletionRequested { try await waitForSignIns(of: event.account) }
     let held = try await store.tokens(of: event.account)
     let tokens = held.filter { $0.isEnded(by: event, of: clients) }.map(\.token)
     if tokens.isEmpty, let clients, held.contains(where: { clients.contains($0.token.client) }) {
@@ -100,10 +102,7 @@ package final class TokenRevoker {
         throw ConsumerFailure.waiting("overtaken", for: .zero)
       }
       // Apple may have granted its token by now, and would end that with this one.
-      let since = max(delivery.event.occurredAt, now() - Self.longestSignIn)
-      if try await store.signInUnderWay(of: store.id(of: delivery.event.account), after: since) != nil {
-        throw ConsumerFailure.waiting("sign-in-under-way", for: .milliseconds(500))
-      }
+      try await waitForSignIns(of: delivery.event.account)
       try await apple.revoke(token)
     }
     // All of them are revoked first, so that a failure on the way has validated none.
@@ -112,6 +111,12 @@ package final class TokenRevoker {
         throw ConsumerFailure.transient("still-valid", retryAfter: Self.pause)
       }
     }
+  }
+
+  private func waitForSignIns(of account: Account) async throws {
+    let since = now() - Self.longestSignIn
+    guard try await store.signInUnderWay(of: store.id(of: account), after: since) != nil else { return }
+    throw ConsumerFailure.waiting("sign-in-under-way", for: .milliseconds(500))
   }
 
   // MARK: Decisions
