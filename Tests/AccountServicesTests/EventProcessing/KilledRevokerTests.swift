@@ -93,7 +93,9 @@ import Testing
         let event = AccountEvent.sample(0, of: name)
         let token = try await refreshToken(of: person, server, key)
         let kept = NewToken(kind: .refresh, client: event.audience, value: try #require(SecretToken(token)))
-        #expect(try await store.recordSignIn(event.account, at: event.occurredAt, tokens: [kept]) == [])
+        // In a second before that of the events: none of them may be of a younger authorization.
+        let signedInAt = event.occurredAt - .seconds(1)
+        #expect(try await store.recordSignIn(event.account, at: signedInAt, tokens: [kept]) == [])
       }
       await store.close()
     }

@@ -12,6 +12,8 @@ package final class TokenRevoker {
   /// How long a sign-in is taken to be under way of which nothing comes.
   private static let longestSignIn = Duration.seconds(120)
 
+  private static let untilEndOfSecond = Duration.milliseconds(999)
+
   private let apple: AppleRevocations
   private nonisolated let groups: ConsentGroups
   private let store: any AccountStore
@@ -75,6 +77,7 @@ package final class TokenRevoker {
     }
     // Apple tells us that the authorization is over: its tokens are dead, and there is nothing to ask Apple for.
     guard event.kind == .accountDeletionRequested else {
+      try await revokeWhatMayBeYounger(held.filter { $0.isEnded(by: event, of: clients) }, than: event)
       return end(event, tokens.isEmpty ? .noToken : .revoked)
     }
     let authorizations = Dictionary(grouping: tokens, by: \.client).values.map(Authorization.init).sorted()
@@ -110,6 +113,16 @@ package final class TokenRevoker {
       guard try await apple.isInvalid(token) else {
         throw ConsumerFailure.transient("still-valid", retryAfter: Self.pause)
       }
+    }
+  }
+
+  /// Apple tells when somebody signed in in whole seconds: a token of the event's second may be of a new authorization, which
+  /// nobody could end any more once it is forgotten. What we have found ourselves has the very time of its sign-in.
+  private func revokeWhatMayBeYounger(_ tokens: [StoredToken], than event: AccountEvent) async throws {
+    guard event.kind != .credentialInvalid else { return }
+    for token in tokens where token.issuedAt + Self.untilEndOfSecond >= event.occurredAt {
+      try await waitForSignIns(of: event.account)
+      try await apple.revoke(token.token)
     }
   }
 
