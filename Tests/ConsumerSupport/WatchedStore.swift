@@ -11,7 +11,7 @@ package final class WatchedStore: AccountStore {
     case ownRevocations, noteOwnRevocation, check, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
     case erasuresInProgress, dueErasures
-    case begin, end, forget, unfinishedExchanges, knowledge
+    case begin, end, forget, unfinishedExchanges, signInUnderWay, knowledge
     case requestDeletion, lastDeletion, deletion, openDeletions, outbox, takeOutbox, removeFromOutbox, leaveOutbox
     case lease, take, giveUp, claimTokens, recordValidations, validationCensus
     case addPlan, transferPlans, updatePlan, removePlan, addUsers, addAccounts, noteImport, transferUsers
@@ -128,7 +128,9 @@ package final class WatchedStore: AccountStore {
   package func signInUnderWay(
     of account: AccountID, after time: Timestamp
   ) async throws(AccountStoreError) -> Timestamp? {
-    try await store.signInUnderWay(of: account, after: time)
+    try await watch(.signInUnderWay) { () throws(AccountStoreError) in
+      try await store.signInUnderWay(of: account, after: time)
+    }
   }
 
   package func deletion(

@@ -43,6 +43,8 @@ struct Authorizations: Sendable {
   private var consents: [String: [String: Consent]] = [:]
   /// The apps whose user everybody is, and the subjects of those who are not.
   private var populated: [String: Set<String>] = [:]
+  /// Whether a code is good after the end of its person's authorization for the app: Apple does not say whether one is.
+  var keepsCodes = false
 
   /// How long a code can be redeemed, and how long an access token lives.
   static let lifetimes = (code: Duration.seconds(300), access: Duration.seconds(3600))
@@ -121,15 +123,17 @@ struct Authorizations: Sendable {
 
   /// Ends a person's authorization of one app, or with nil of all.
   mutating func end(_ person: Person, _ client: String?) {
-    for text in held[person.subject] ?? [] where client == nil || issues[text]?.client == client { remove(text) }
+    for text in held[person.subject] ?? [] where client == nil || issues[text]?.client == client {
+      if client == nil || !keepsCodes || issues[text]?.kind != .code { remove(text) }
+    }
     if let client { consents[person.subject]?[client] = nil } else { consents[person.subject] = nil }
     if consents[person.subject]?.isEmpty == true { consents[person.subject] = nil }
     for app in populated.keys where client == nil || app == client { populated[app]?.insert(person.subject) }
   }
 
-  /// Whether the person has a refresh token for the app that is good.
-  func isHeld(by person: Person, _ client: String) -> Bool {
-    (held[person.subject] ?? []).contains { issues[$0]?.kind == .refresh && issues[$0]?.client == client }
+  /// The person's refresh tokens for the app that are good.
+  func refreshTokens(of person: Person, _ client: String) -> Set<String> {
+    (held[person.subject] ?? []).filter { issues[$0]?.kind == .refresh && issues[$0]?.client == client }
   }
 
   private mutating func issue(

@@ -32,7 +32,7 @@ extension SimulatedApple {
 
   /// Whether the person still has a refresh token for the app that is good.
   package func isAuthorized(_ person: Person, for client: String) -> Bool {
-    authorizations.isHeld(by: person, client)
+    !authorizations.refreshTokens(of: person, client).isEmpty
   }
 }
 
