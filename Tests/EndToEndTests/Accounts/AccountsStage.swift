@@ -40,11 +40,12 @@ final class AccountsStage {
     let asked: String?
   }
 
-  /// Without `brokers` there is no Kafka: people sign in all the same.
+  /// Without `brokers` there is no Kafka: people sign in all the same. The store is in a database of PostgreSQL's where
+  /// one is named, as libpq names it.
   static func run(
-    brokers: String = "127.0.0.1:1", _ body: @Loop (AccountsStage) async throws -> Void
+    brokers: String = "127.0.0.1:1", postgreSQL: String? = nil, _ body: @Loop (AccountsStage) async throws -> Void
   ) async throws {
-    let stage = try await AccountsStage(brokers)
+    let stage = try await AccountsStage(brokers, postgreSQL)
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [server = stage.server] in await server.run() }
       defer { group.cancelAll() }
@@ -54,10 +55,10 @@ final class AccountsStage {
     }
   }
 
-  private init(_ brokers: String) async throws {
+  private init(_ brokers: String, _ postgreSQL: String?) async throws {
     files = TemporaryDirectory()
     let pair = try SelfSignedCertificate(
-      for: ["localhost", "127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 86_400)
+      for: ["localhost", "127.0.0.1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 3 * 86_400)
     let (certificate, key) = (
       files.write("certificate.pem", pair.certificatePEM), files.write("key.pem", pair.privateKeyPEM)
     )
@@ -78,7 +79,10 @@ final class AccountsStage {
     _ = files.write("OtherKey.p8", others.privateKeyPEM)
     let masterKey = files.write("master-key", try MasterKey.newText())
     try #require(unsafe chmod(masterKey, 0o600) == 0)
-    settings = StoreSettings(database: .sqlite(path: files.path + "/store.sqlite"), masterKeyFile: masterKey)
+    if let postgreSQL { _ = files.write("postgresql", postgreSQL) }
+    settings = StoreSettings(
+      database: postgreSQL.map { .postgresql(Secret($0), connections: 2) }
+        ?? .sqlite(path: files.path + "/store.sqlite"), masterKeyFile: masterKey)
 
     var made: [(token: String, digest: String)] = []
     for _ in 1...2 {
@@ -102,7 +106,7 @@ final class AccountsStage {
         trusted-ca: certificate.pem
         deadline: 60s
       kafka: { bootstrap.servers: "\(brokers)" }
-      store: { sqlite: store.sqlite, master-key: master-key }
+      store: { \(postgreSQL == nil ? "sqlite: store.sqlite" : "postgresql: postgresql"), master-key: master-key }
       accounts:
         listen: "127.0.0.1:0"
         admin: "127.0.0.1:0"
@@ -164,6 +168,12 @@ final class AccountsStage {
       try #require(AuthorizationCode(code)), redirectURI: nil, by: try #require(ClientID(Self.app)))
     guard case .granted(let tokens) = grant else { throw CancellationError() }
     return try #require(tokens.refreshToken).text
+  }
+
+  /// Revokes a token that the store has, as nobody of ours would.
+  func revoke(_ token: StoredToken) async throws {
+    try await endpoints.revoke(
+      try #require(RefreshToken(token.token.value.text)), of: try #require(ClientID(Self.app)))
   }
 
   /// The body of a request for a sign-in with a new code.
@@ -228,6 +238,9 @@ final class AccountsStage {
     try await ask(
       running, "POST", "/v1/sign-ins", as: token ?? tokens.shop, key: key, more: more, type: type, body)
   }
+
+  /// Where codes and refresh tokens are exchanged.
+  var tokenURL: String { server.tokenURL }
 
   /// Where Apple asks people to sign in.
   var authorizationURL: String { server.authorizationURL }

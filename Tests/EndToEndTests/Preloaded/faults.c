@@ -1,18 +1,21 @@
-// Loaded into a program before its libraries (LD_PRELOAD): sets its wall clock wrong, and fills its disk.
+// Loaded into a program before its libraries (LD_PRELOAD): sets its wall clock wrong, fills its disk, and keeps its answers.
 //
-// FAULTS names a file of 16 bytes, which the tests write and this reads at every call: by how many nanoseconds the wall
-// clock is off, and whether the disk is full. FAULTS_FOLDER is the folder whose files then can no longer grow.
+// FAULTS names a file of 32 bytes, which the tests write and this reads at every call: by how many nanoseconds the wall
+// clock is off, whether the disk is full, and the port whose answers are kept: who sends one goes no further, and is
+// counted in the last place. FAULTS_FOLDER is the folder whose files can no longer grow on a full disk.
 // What waits goes on waiting rightly: CLOCK_MONOTONIC and the C library's own calls are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -21,6 +24,8 @@
 struct faults {
   _Atomic int64_t offset;
   _Atomic int64_t disk_is_full;
+  _Atomic int64_t kept_port;
+  _Atomic int64_t kept;
 };
 
 static struct faults none;
@@ -30,9 +35,9 @@ static const char *folder;
 __attribute__((constructor)) static void find_faults(void) {
   const char *path = getenv("FAULTS");
   folder = getenv("FAULTS_FOLDER");
-  int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
   if (file < 0) return;
-  void *memory = mmap(NULL, sizeof *faults, PROT_READ, MAP_SHARED, file, 0);
+  void *memory = mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory != MAP_FAILED) faults = memory;
   close(file);
 }
@@ -78,6 +83,19 @@ static int has_no_room(int file, int64_t end) {
   if (strncmp(path, folder, strlen(folder)) != 0 || fstat(file, &status) != 0 || end <= status.st_size) return 0;
   errno = ENOSPC;
   return 1;
+}
+
+ssize_t send(int socket, const void *bytes, size_t count, int flags) {
+  static __typeof__(&send) next;
+  if (!next) next = NEXT(send);
+  struct sockaddr_in own;
+  socklen_t length = sizeof own;
+  if (faults->kept_port && getsockname(socket, (struct sockaddr *)&own, &length) == 0 && own.sin_family == AF_INET
+      && ntohs(own.sin_port) == faults->kept_port) {
+    faults->kept++;
+    for (;;) pause();
+  }
+  return next(socket, bytes, count, flags);
 }
 
 ssize_t write(int file, const void *bytes, size_t count) {
