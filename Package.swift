@@ -41,9 +41,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], beside: [String]
 
 /// What reads bytes from outside.
 let fuzzed: [Target.Dependency] = [
-  "AccountEvents", "AccountServices", "AccountStore", "AppleID", "Configuration", "Cryptography", "HTTPClient",
-  "HTTPServer", "JSON",
-  "Kafka", "TransparencyLog",
+  "AccountEvents", "AccountServices", "AccountStore", "AppleID", "AppleSimulator", "Configuration", "Cryptography",
+  "EventLoop", "HTTPClient", "HTTPServer", "JSON", "Kafka", "Telemetry", "TransparencyLog",
 ]
 
 let package = Package(

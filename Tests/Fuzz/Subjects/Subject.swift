@@ -25,6 +25,8 @@ enum Subject: String, CaseIterable, Sendable {
   case requests
   /// What applications ask of siwa-accounts, and lines of an import.
   case accounts
+  /// What is sent to siwa-accounts, and what it answers.
+  case endpoint
   /// What a team that hands its users over says of the files, and the lines of these.
   case transfers
   /// The configuration file.
@@ -46,6 +48,7 @@ enum Subject: String, CaseIterable, Sendable {
     case .records: try Self.checkRecords(bytes)
     case .requests: try Self.checkRequests(bytes)
     case .accounts: try Self.checkAccounts(bytes)
+    case .endpoint: try Self.checkEndpoint(bytes)
     case .transfers: try Self.checkTransfers(bytes)
     case .settings: try Self.checkSettings(bytes)
     case .transparency: try Self.checkTransparency(bytes)
