@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.net.URI;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
@@ -76,21 +77,31 @@ public class SignIn {
 
   /** The key is the sign-in's own, and the same whenever this one is repeated. */
   static String signIn(String key, String body) throws Exception {
-    for (int attempt = 0; ; attempt++) {
+    long seconds = 0;
+    for (int attempt = 0; attempt < 5; attempt++) {
+      Thread.sleep(1000 * seconds);
       var request = HttpRequest.newBuilder(URI.create(env.get("SIWA_ACCOUNTS") + "/v1/sign-ins"))
           .timeout(Duration.ofSeconds(70)).header("Authorization", "Bearer " + env.get("SIWA_TOKEN"))
           .header("Content-Type", "application/json").header("Idempotency-Key", key)
           .POST(HttpRequest.BodyPublishers.ofString(body)).build();
-      var answer = http.send(request, HttpResponse.BodyHandlers.ofString());
-      if (answer.statusCode() == 200) return member("id", answer.body());
-      if (answer.statusCode() == 503 && attempt < 4) {
-        Thread.sleep(1000 * answer.headers().firstValueAsLong("Retry-After").orElse(5));
-      } else if ("urn:siwa:problem:begin-again".equals(member("type", answer.body()))) { // RFC 9457
-        return null; // send the person to Apple once more
-      } else {
-        throw new SecurityException(member("detail", answer.body()));
+      HttpResponse<String> answer;
+      try {
+        answer = http.send(request, HttpResponse.BodyHandlers.ofString());
+      } catch (IOException lost) {
+        seconds = 1; // the connection was lost, and the answer with it: the same request gets the same one
+        continue;
       }
+      if (answer.statusCode() == 200) return member("id", answer.body());
+      if (answer.statusCode() == 429 || answer.statusCode() == 503) {
+        seconds = answer.headers().firstValueAsLong("Retry-After").orElse(5);
+        continue;
+      }
+      if ("urn:siwa:problem:begin-again".equals(member("type", answer.body()))) { // RFC 9457
+        return null; // send the person to Apple once more
+      }
+      throw new SecurityException(member("detail", answer.body()));
     }
+    throw new IOException("siwa-accounts does not answer");
   }
 
   static String member(String name, String json) {

@@ -73,22 +73,27 @@ func signIn(_ key: String, _ asked: [String: String]) async throws -> SignedIn? 
   request.setValue("Bearer \(environment["SIWA_TOKEN"]!)", forHTTPHeaderField: "Authorization")
   request.setValue("application/json", forHTTPHeaderField: "Content-Type")
   request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
-  var attempt = 0
-  while true {
-    let (data, response) = try await URLSession.shared.data(for: request)
+  var seconds = 0
+  for _ in 0..<5 {
+    try await Task.sleep(for: .seconds(seconds))
+    let data: Data, response: URLResponse
+    do {
+      (data, response) = try await URLSession.shared.data(for: request)
+    } catch is URLError {
+      seconds = 1  // the connection was lost, and the answer with it: the same request gets the same one
+      continue
+    }
     guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
     if response.statusCode == 200 { return try JSONDecoder().decode(SignedIn.self, from: data) }
-    let problem = try JSONDecoder().decode(Problem.self, from: data)
-    if response.statusCode == 503, attempt < 4 {
-      attempt += 1
-      let seconds = response.value(forHTTPHeaderField: "Retry-After").flatMap { Int($0) } ?? 5
-      try await Task.sleep(for: .seconds(seconds))
-    } else if problem.type == "urn:siwa:problem:begin-again" {
-      return nil  // send the person to Apple once more
-    } else {
-      throw problem
+    if response.statusCode == 429 || response.statusCode == 503 {
+      seconds = response.value(forHTTPHeaderField: "Retry-After").flatMap { Int($0) } ?? 5
+      continue
     }
+    let problem = try JSONDecoder().decode(Problem.self, from: data)
+    if problem.type == "urn:siwa:problem:begin-again" { return nil }  // send the person to Apple once more
+    throw problem
   }
+  throw URLError(.cannotConnectToHost)
 }
 
 let session = Session()

@@ -35,22 +35,30 @@ async function finish(session, body) {
 
 /** `key` is the sign-in's own, and the same whenever this one is repeated. */
 async function signIn(key, request) {
-  for (let attempt = 0; ; attempt++) {
-    const answer = await fetch(`${SIWA_ACCOUNTS}/v1/sign-ins`, {
-      method: 'POST', body: JSON.stringify(request), signal: AbortSignal.timeout(70_000),
-      headers: { Authorization: `Bearer ${SIWA_TOKEN}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
-    })
-    if (answer.ok) return answer.json()
-    const problem = await answer.json() // RFC 9457: type, title, status, detail
-    if (answer.status === 503 && attempt < 4) {
-      const seconds = Number(answer.headers.get('Retry-After') ?? 5)
-      await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
-    } else if (problem.type === 'urn:siwa:problem:begin-again') {
-      return null // send the person to Apple once more
-    } else {
-      throw new Error(problem.detail)
+  let seconds = 0
+  for (let attempt = 0; attempt < 5; attempt++) {
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+    let answer, text
+    try {
+      answer = await fetch(`${SIWA_ACCOUNTS}/v1/sign-ins`, {
+        method: 'POST', body: JSON.stringify(request), signal: AbortSignal.timeout(70_000),
+        headers: { Authorization: `Bearer ${SIWA_TOKEN}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
+      })
+      text = await answer.text()
+    } catch {
+      seconds = 1 // the connection was lost, and the answer with it: the same request gets the same one
+      continue
     }
+    if (answer.ok) return JSON.parse(text)
+    if (answer.status === 429 || answer.status === 503) {
+      seconds = Number(answer.headers.get('Retry-After') ?? 5)
+      continue
+    }
+    const problem = JSON.parse(text) // RFC 9457: type, title, status, detail
+    if (problem.type === 'urn:siwa:problem:begin-again') return null // send the person to Apple once more
+    throw new Error(problem.detail)
   }
+  throw new Error('siwa-accounts does not answer')
 }
 
 const { address, session } = begin()

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -24,6 +25,7 @@ var (
 	client       = http.Client{Timeout: 70 * time.Second}
 	errAgain     = errors.New("begin again")
 	errForeign   = errors.New("not a sign-in that this browser has begun")
+	errSilent    = errors.New("siwa-accounts does not answer")
 	clientID     = os.Getenv("CLIENT_ID")
 	redirectURI  = os.Getenv("REDIRECT_URI")
 	defaultApple = "https://appleid.apple.com/auth/authorize"
@@ -79,43 +81,51 @@ func signIn(key string, asked map[string]string) (*signedIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for attempt := 0; ; attempt++ {
-		request, err := http.NewRequest("POST", os.Getenv("SIWA_ACCOUNTS")+"/v1/sign-ins", bytes.NewReader(body))
-		if err != nil {
-			return nil, err
-		}
-		request.Header.Set("Authorization", "Bearer "+os.Getenv("SIWA_TOKEN"))
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Idempotency-Key", key)
-		answer, err := client.Do(request)
-		if err != nil {
-			return nil, err
-		}
-		var person signedIn
-		var problem struct{ Type, Detail string } // RFC 9457
-		if answer.StatusCode == 200 {
-			err = json.NewDecoder(answer.Body).Decode(&person)
-		} else {
-			err = json.NewDecoder(answer.Body).Decode(&problem)
-		}
-		answer.Body.Close()
+	wait := 0
+	for attempt := 0; attempt < 5; attempt++ {
+		time.Sleep(time.Duration(wait) * time.Second)
+		answer, text, err := ask(key, body)
 		switch {
 		case err != nil:
-			return nil, err
+			wait = 1 // the connection was lost, and the answer with it: the same request gets the same one
+			continue
 		case answer.StatusCode == 200:
-			return &person, nil
-		case answer.StatusCode == 503 && attempt < 4:
-			seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-			if err != nil {
-				seconds = 5
+			var person signedIn
+			return &person, json.Unmarshal(text, &person)
+		case answer.StatusCode == 429 || answer.StatusCode == 503:
+			if wait, err = strconv.Atoi(answer.Header.Get("Retry-After")); err != nil {
+				wait = 5
 			}
-			time.Sleep(time.Duration(seconds) * time.Second)
-		case problem.Type == "urn:siwa:problem:begin-again":
-			return nil, errAgain // send the person to Apple once more
-		default:
-			return nil, errors.New(problem.Detail)
+			continue
 		}
+		var problem struct{ Type, Detail string } // RFC 9457
+		if err := json.Unmarshal(text, &problem); err != nil {
+			return nil, err
+		}
+		if problem.Type == "urn:siwa:problem:begin-again" {
+			return nil, errAgain // send the person to Apple once more
+		}
+		return nil, errors.New(problem.Detail)
 	}
+	return nil, errSilent
+}
+
+// ask sends the request once, and returns the whole answer.
+func ask(key string, body []byte) (*http.Response, []byte, error) {
+	request, err := http.NewRequest("POST", os.Getenv("SIWA_ACCOUNTS")+"/v1/sign-ins", bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("SIWA_TOKEN"))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", key)
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer, text, err
 }
 
 func main() {

@@ -3,7 +3,7 @@
 `begin` belongs where your pages link to "Sign in with Apple", `finish` where Apple's page posts its form to.
 """
 
-import hmac, json, os, secrets, sys, time, urllib.error, urllib.parse, urllib.request
+import hmac, http.client, json, os, secrets, sys, time, urllib.error, urllib.parse, urllib.request
 
 ACCOUNTS, TOKEN = os.environ["SIWA_ACCOUNTS"], os.environ["SIWA_TOKEN"]
 CLIENT, REDIRECT = os.environ["CLIENT_ID"], os.environ["REDIRECT_URI"]
@@ -34,20 +34,25 @@ def finish(session, body):
 
 def sign_in(key, request):
     """`key` is the sign-in's own, and the same whenever this one is repeated."""
-    for attempt in range(5):
+    wait = 0
+    for _ in range(5):
+        time.sleep(wait)
         call = urllib.request.Request(f"{ACCOUNTS}/v1/sign-ins", json.dumps(request).encode(), {
             "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Idempotency-Key": key})
         try:
             with urllib.request.urlopen(call, timeout=70) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
+            if error.code in (429, 503):
+                wait = int(error.headers.get("Retry-After", 5))
+                continue
             problem = json.load(error)  # RFC 9457: type, title, status, detail
-            if error.code == 503 and attempt < 4:
-                time.sleep(int(error.headers.get("Retry-After", 5)))
-            elif problem["type"] == "urn:siwa:problem:begin-again":
+            if problem["type"] == "urn:siwa:problem:begin-again":
                 return None  # send the person to Apple once more
-            else:
-                raise PermissionError(problem["detail"]) from error
+            raise PermissionError(problem["detail"]) from error
+        except (OSError, http.client.HTTPException):
+            wait = 1  # the connection was lost, and the answer with it: the same request gets the same one
+    raise ConnectionError("siwa-accounts does not answer")
 
 
 address, session = begin()

@@ -109,6 +109,33 @@ import Testing
     }
   }
 
+  /// The answer to the first request is lost on its way.
+  @Test(arguments: Language.present)
+  func whatIsLostOrLimitedIsAskedAgainUnderTheSameKey(language: Language) async throws {
+    try await language.build()
+    try await AccountsStage.run { stage in
+      stage.apple.register(redirectURIs: [Self.redirectURI], for: AccountsStage.web)
+      try await stage.accounts { running in
+        let door = try Door(to: "https://localhost:\(running.address.port)", stage)
+        defer { door.close() }
+        door.troubles = [.lost, .limited, .unavailable]
+        var environment = try await environment(stage, running, language)
+        environment["SIWA_ACCOUNTS"] = door.address
+        let asked = stage.apple.tokensAsked
+        let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
+        #expect(form.end == .exit(0) && form.last.utf8.count == 43, "\(form.last)\n\(form.errors)")
+        #expect(door.keys.count == 4 && Set(door.keys).count == 1)
+        #expect(stage.apple.tokensAsked == asked + 1)
+
+        // But not for ever.
+        door.troubles = Array(repeating: .limited, count: 100)
+        let refused = try await run(language, environment) { try await stage.authorize($0, as: "bob@example.com") }
+        #expect(refused.end != .exit(0) && refused.last.utf8.count != 43)
+        #expect(door.keys.count == 9 && Set(door.keys).count == 2)
+      }
+    }
+  }
+
   private func environment(
     _ stage: AccountsStage, _ running: RunningAccounts, _ language: Language
   ) async throws -> [String: String] {
@@ -125,18 +152,39 @@ import Testing
   /// What speaks plain HTTP on the same machine, and TLS to the program: as a sidecar does.
   @Loop
   private final class Door {
-    let address: String
-    private let serving: Task<Void, Never>
+    /// What becomes of a request in place of its answer.
+    enum Trouble {
+      /// It is answered, and the connection breaks.
+      case lost
+      /// It is one too many.
+      case limited
+      /// Nobody is there who could answer.
+      case unavailable
+    }
+
+    /// What becomes of the next requests.
+    var troubles: [Trouble] = []
+    /// The keys of those that were made.
+    private(set) var keys: [String] = []
+    private(set) var address = ""
+    private var serving: Task<Void, Never>?
 
     init(to origin: String, _ stage: AccountsStage) throws {
-      let server = try HTTPServer(.plainOnLoopback) { request in
+      let server = try HTTPServer(.plainOnLoopback) { [weak self] request in
+        let trouble = self?.next(request)
+        switch trouble {
+        case .limited: return HTTPResponse(status: 429, headers: [("Retry-After", "0")])
+        case .unavailable: return HTTPResponse(status: 503, headers: [("Retry-After", "0")])
+        case .lost, nil: break
+        }
         guard case .complete = await request.readBody(upTo: 65_536) else { return HTTPResponse(status: 400) }
         let body = request.withBody { body in unsafe body.withUnsafeBytes { unsafe [UInt8]($0) } }
         let headers = ["Authorization", "Content-Type", "Idempotency-Key"].compactMap { name in
           request.header(name).map { (name: name, value: $0) }
         }
         do {
-          return try await stage.forward(body, to: origin + request.path, headers)
+          let answer = try await stage.forward(body, to: origin + request.path, headers)
+          return trouble == nil ? answer : HTTPResponse(status: 200, body: .stream { _ in throw CancellationError() })
         } catch {
           return .text("\(error)\n", status: 502)
         }
@@ -151,7 +199,12 @@ import Testing
       }
     }
 
-    func close() { serving.cancel() }
+    func close() { serving?.cancel() }
+
+    private func next(_ request: HTTPRequest) -> Trouble? {
+      keys.append(request.header("Idempotency-Key") ?? "")
+      return troubles.isEmpty ? nil : troubles.removeFirst()
+    }
   }
 
   /// Runs an example: `browse` makes of the address that it prints the form that Apple's page posts.
