@@ -12,18 +12,28 @@ import Testing
     var room = Room(Self.bounds)
     let (first, second) = (room.add(), room.add())
     room.begin(8, of: first)
-    #expect(room.pauseFull([first, second]) == [first] && room.isPaused(first) && !room.isStuck(first))
-    #expect(room.pauseFull([first]) == [], "it is paused already")
+    #expect(room.isFull && room.left == 8)
+    #expect(room.pauseFull() == [first] && room.isPaused(first) && !room.isPaused(second) && !room.isStuck(first))
+    #expect(!room.isFull && !room.isCrowded, "what is read has room")
+    #expect(room.pauseFull() == [], "it is paused already")
     for _ in 1...3 { #expect(room.finish(first) == []) }
     #expect(room.finish(first) == [first] && !room.isPaused(first))
+  }
+
+  @Test func aFullPartitionIsCrowdedUntilAQuarterOfItsShareIsFree() {
+    var room = Room(Self.bounds)
+    let first = room.add()
+    room.begin(8, of: first)
+    #expect(room.finish(first) == [] && !room.isFull && room.isCrowded)
+    #expect(room.finish(first) == [] && !room.isCrowded)
   }
 
   @Test func whereThereIsNoRoomAllArePausedUntilHalfOfItIsFree() {
     var room = Room(Self.bounds)
     let ids = (1...4).map { _ in room.add() }
     for id in ids { room.begin(4, of: id) }
-    #expect(room.left == 0 && room.isCrowded)
-    #expect(room.pauseAll() == ids)
+    #expect(room.left == 0 && room.isFull && room.isCrowded)
+    #expect(room.pauseFull() == ids)
     for _ in 1...7 { #expect(room.finish(ids[0]) == [] || room.held < 9) }
     #expect(room.finish(ids[1]) == ids)
     #expect(room.left == 8)
@@ -34,10 +44,10 @@ import Testing
     let (first, second) = (room.add(), room.add())
     room.begin(8, of: first)
     for _ in 1...8 { room.backOff(first) }
-    #expect(room.left == 16 && room.pauseFull([first]) == [])
+    #expect(room.left == 16 && room.pauseStuck() == [])
     room.begin(8, of: first)
     for _ in 1...8 { room.backOff(first) }
-    #expect(room.pauseFull([first, second]) == [first] && room.isStuck(first))
+    #expect(room.pauseStuck() == [first] && room.isStuck(first) && !room.isPaused(second))
     room.goOn(first)
     #expect(room.finish(first) == [])
     room.goOn(first)
@@ -47,10 +57,11 @@ import Testing
   @Test func whatGoesIsNotReadOnAndTakesWhatIsHeldWithIt() {
     var room = Room(Self.bounds)
     let (first, second) = (room.add(), room.add())
-    room.begin(4, of: first)
-    room.begin(4, of: second)
+    room.begin(6, of: first)
     room.backOff(first)
-    #expect(room.pauseAll() == [first, second])
+    room.begin(11, of: second)
+    #expect(room.pauseFull() == [first, second])
+    for _ in 1...7 { #expect(room.finish(second) == []) }
     room.leave(first)
     #expect(room.remove(first) == [second])
     #expect(room.held == 4 && room.backingOff == 0)
@@ -85,7 +96,7 @@ import Testing
           let count = min(room.left, Int.random(in: 1...6, using: &random))
           room.begin(count, of: id)
           model[id]?.held += count
-          pause(room.pauseFull(model.keys.sorted()))
+          pause(room.pauseFull())
           for share in model.values {
             let isFull = share.held - share.backingOff >= 8 || share.backingOff >= 16
             #expect(!isFull || share.isPaused, comment)
@@ -98,7 +109,7 @@ import Testing
           guard let id, let share = model[id], share.held > share.backingOff else { continue }
           room.backOff(id)
           model[id]?.backingOff += 1
-          pause(room.pauseFull(model.keys.sorted()))
+          pause(room.pauseStuck())
           resume(room.resume())
         case 6:
           guard let id, let share = model[id], share.backingOff > 0 else { continue }
@@ -109,7 +120,8 @@ import Testing
           model[id] = nil
           resume(room.remove(id))
         }
-        if room.left == 0 { pause(room.pauseAll()) }
+        if room.isFull { pause(room.pauseFull()) }
+        #expect(room.isFull == (room.left == 0), comment)
         #expect(room.held == model.values.reduce(0) { $0 + $1.held }, comment)
         #expect(room.backingOff == model.values.reduce(0) { $0 + $1.backingOff }, comment)
         #expect(room.paused == model.values.count { $0.isPaused }, comment)

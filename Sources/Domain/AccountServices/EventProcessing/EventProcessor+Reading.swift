@@ -14,8 +14,8 @@ extension EventProcessor {
   private static let commitLimit = Duration.seconds(10), lastMarkLimit = Duration.seconds(1)
   private static let errorPause = Duration.milliseconds(250)
   private static let topicsLimit = Duration.seconds(2)
-  /// How long a full processor waits for room before partitions are paused: what librdkafka has read ahead of a paused
-  /// one is dropped and read again. Meanwhile nobody hears of partitions that come or go.
+  /// How long is waited for room before what is full is paused: what librdkafka has read ahead of a paused partition is
+  /// dropped, and read again. Meanwhile nothing is read, and nobody hears of partitions that come or go.
   static let patience = Duration.milliseconds(500)
 
   /// Reads and leads on what is read, until the task is cancelled or the source ends.
@@ -26,7 +26,6 @@ extension EventProcessor {
     (self.source, leftPaused) = (source, [])
     while !Task.isCancelled {
       let left = await waitForRoom()
-      if left <= 0 { pause(room.pauseAll()) }
       do throws(KafkaError) {
         // One partition must not take the room of all others.
         let limit = min(left > 0 ? left : .max, Self.most, bounds.inFlightPerPartition)
@@ -179,10 +178,14 @@ extension EventProcessor {
 
   // MARK: Room
 
-  /// How many more records may be begun; waits for a moment while there are none.
+  /// How many more records may be begun. Waits for a moment while so much goes on that none are to be, and has paused what
+  /// is full still.
   private func waitForRoom() async -> Int {
-    // A few at a time would be read one by one.
-    if room.left == 0 { await change(within: Self.patience) { !self.room.isCrowded } }
+    if room.isFull {
+      // A few at a time would be read one by one.
+      await change(within: Self.patience) { !self.room.isCrowded }
+      pause(room.pauseFull())
+    }
     return room.left
   }
 

@@ -183,18 +183,14 @@ package final class EventProcessor {
 
   /// Begins with records, in their order.
   func take(_ records: [ConsumedRecord]) {
-    var (touched, last): ([AssignedPartition], AssignedPartition?) = ([], nil)
-    var isNew = false
+    var last: AssignedPartition?
     for record in records {
       // They come in runs of one partition.
       if last?.place.partition != record.position.partition || last?.place.topic != record.topic || last?.isGone == true
       {
         last = partitions[TopicPartition(record.topic, record.position.partition)]
-        isNew = true
       }
       guard let partition = last, !partition.isLeaving, follow(record, partition) else { continue }
-      if isNew { touched.append(partition) }
-      isNew = false
       partition.progress.begin(record.position.offset, time: record.timestamp)
       room.begin(1, of: partition.room)
       let inFlight = InFlightRecord(record, of: partition)
@@ -204,7 +200,7 @@ package final class EventProcessor {
       if isBackingOff { backOff(inFlight) }
       if isFirst { begin([inFlight]) }
     }
-    pause(room.pauseFull(touched.lazy.filter { !$0.isGone }.map(\.room)))
+    pause(room.pauseStuck())
   }
 
   /// Begins with records that are the first of their lanes, and with those that are so then.
@@ -307,7 +303,7 @@ package final class EventProcessor {
     guard let lane = record.lane else { return }
     let records = lanes.backOff(lane)
     for record in records { backOff(record) }
-    self.pause(room.pauseFull(Set(records.lazy.filter { !$0.partition.isGone }.map(\.partition.room))))
+    self.pause(room.pauseStuck())
     resume(room.resume())
     wake()
     agenda.after(pause) { [weak self] in

@@ -1,6 +1,9 @@
 /// How much is held at once, of each partition and of all. What goes on, or could, has bounds of its own; what backs off
 /// (waits for its next attempt, or behind such a record of its account) has wider ones, so that a target that refuses for
 /// hours holds up nobody else. Its steps say which partitions are to be paused, and which are to be read on.
+///
+/// What goes on makes room again in a moment, as a rule: whoever reads waits for that a while, and only then has paused what
+/// is full still.
 package struct Room {
   /// A partition's place, from `add` to `remove`.
   package typealias ID = Int
@@ -15,6 +18,8 @@ package struct Room {
     var isLeaving = false
 
     var active: Int { held - backingOff }
+    /// Whether its bounds say something of what is read.
+    var isRead: Bool { !isPaused && !isLeaving }
   }
 
   private let bounds: ProcessingBounds
@@ -36,12 +41,18 @@ package struct Room {
   private var active: Int { held - backingOff }
 
   /// How many more records may be begun.
-  package var left: Int { isFull ? 0 : bounds.inFlight - active }
+  package var left: Int { hasNoRoom ? 0 : bounds.inFlight - active }
 
-  private var isFull: Bool { active >= bounds.inFlight || backingOff >= bounds.waiting }
+  private var hasNoRoom: Bool { active >= bounds.inFlight || backingOff >= bounds.waiting }
 
-  /// Whether there is hardly room: a few at a time would be read one by one.
-  package var isCrowded: Bool { active > bounds.inFlight * 3 / 4 || backingOff >= bounds.waiting }
+  /// Whether so much goes on, of all or of a partition that is read, that nothing more is to be begun for the moment.
+  package var isFull: Bool { hasNoRoom || shares.contains { $0.map { $0.isRead && isFull($0) } ?? false } }
+
+  /// Whether there is hardly room, for all or for a partition that is read: a few at a time would be read one by one.
+  package var isCrowded: Bool {
+    active > bounds.inFlight * 3 / 4 || backingOff >= bounds.waiting
+      || shares.contains { $0.map { $0.isRead && $0.active > bounds.inFlightPerPartition * 3 / 4 } ?? false }
+  }
 
   /// How many partitions are paused.
   package var paused: Int { shares.count { $0?.isPaused == true } }
@@ -113,19 +124,15 @@ package struct Room {
 
   // MARK: Pausing
 
-  /// Returns those of the partitions that are to be paused: too much is held of them.
-  package mutating func pauseFull(_ ids: some Sequence<ID>) -> [ID] {
-    pause(
-      ids.filter { id in
-        shares[id].map { $0.active >= bounds.inFlightPerPartition || $0.backingOff >= bounds.waitingPerPartition }
-          ?? false
-      })
+  /// Returns what is to be paused: all where there is no room, or else the partitions of which too much is held.
+  package mutating func pauseFull() -> [ID] {
+    isFullAndPaused = isFullAndPaused || hasNoRoom
+    return pause(hasNoRoom ? Array(shares.indices) : shares.indices.filter { shares[$0].map(isFull) ?? false })
   }
 
-  /// There is no room at all. Returns what is to be paused.
-  package mutating func pauseAll() -> [ID] {
-    isFullAndPaused = true
-    return pause(shares.indices)
+  /// Returns those of the partitions that are to be paused because too much of them backs off: that lasts.
+  package mutating func pauseStuck() -> [ID] {
+    pause(shares.indices.filter { shares[$0].map { $0.backingOff >= bounds.waitingPerPartition } ?? false })
   }
 
   /// Returns those of the partitions that are not paused yet.
@@ -155,6 +162,10 @@ package struct Room {
 
   /// Whether a partition was paused because too much of it backs off.
   package func isStuck(_ id: ID) -> Bool { shares[id]?.isStuck ?? false }
+
+  private func isFull(_ share: Share) -> Bool {
+    share.active >= bounds.inFlightPerPartition || share.backingOff >= bounds.waitingPerPartition
+  }
 
   private var hasRoom: Bool { active <= bounds.inFlight / 2 && backingOff <= bounds.waiting * 7 / 8 }
 
