@@ -14,6 +14,10 @@ package protocol EventLog: AnyObject, Sendable {
   /// Appends a record that is no event's, such as a tombstone; the same holds for it.
   func append(_ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
+  /// Appends the record of an announcement; the same holds for it. Where headers need no other form, none are made.
+  func append(
+    _ announcement: Announcement, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
+
   /// Asks whether records could be appended now: whether the log is there, and its topics.
   func check() async throws(EventLogError)
 

@@ -37,6 +37,14 @@ package final class KafkaEventLog: EventLog {
     _ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) { append(record, [], then: report) }
 
+  package func append(
+    _ announcement: Announcement, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    append(
+      KafkaRecord(topic: announcement.topic.name, key: announcement.key, value: announcement.value),
+      announcement.headers, then: report)
+  }
+
   private func append(
     _ record: KafkaRecord, _ headers: [EventRecord.Header],
     then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void

@@ -1,5 +1,6 @@
 package import AccountEvents
 package import AccountStore
+import EventLoop
 import Kafka
 
 /// A record that follows from what was done about an event: composed from the event and what the ledger says of it alone,
@@ -59,11 +60,14 @@ extension AccountOutcome.Reason {
   }
 }
 
-extension KafkaRecord {
-  /// The record of an announcement.
-  init(_ announcement: Announcement) {
-    self.init(
-      topic: announcement.topic.name, key: announcement.key, value: announcement.value,
-      headers: announcement.headers.map { KafkaHeader($0.name, $0.value) })
+extension EventLog {
+  /// Appends the record of an announcement.
+  package func append(
+    _ announcement: Announcement, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    append(
+      KafkaRecord(
+        topic: announcement.topic.name, key: announcement.key, value: announcement.value,
+        headers: announcement.headers.map { KafkaHeader($0.name, $0.value) }), then: report)
   }
 }

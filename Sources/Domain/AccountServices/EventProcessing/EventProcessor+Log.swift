@@ -62,15 +62,16 @@ extension EventProcessor {
   func send(_ record: InFlightRecord) {
     if isOver { return }
     if record.outbound?.isToBeComposed == true { return compositions.add(record) }
-    guard isOurs(record.partition), let records = record.outbound?.records else {
+    guard isOurs(record.partition), let outbound = record.outbound else {
       // What the log has not acknowledged may be there all the same.
       if let outbound = record.outbound, outbound.failures > 0 { restate(again: outbound.announcements) }
       record.outbound = nil
       return step(record, .orphaned)
     }
-    record.outbound?.unreported = records.count
-    for (index, one) in records.enumerated() {
-      log.append(one) { [weak self] in self?.reported(record, index, $0) }
+    record.outbound?.isGiven()
+    if let letter = outbound.letter { log.append(letter) { [weak self] in self?.reported(record, 0, $0) } }
+    for (index, announcement) in outbound.unsaid.enumerated() {
+      log.append(announcement) { [weak self] in self?.reported(record, index, $0) }
     }
   }
 
@@ -180,7 +181,7 @@ extension EventProcessor {
       open = await withCheckedContinuation { asker in
         var (unreported, failed) = (asked.count, [Announcement]())
         for announcement in asked {
-          log.append(KafkaRecord(announcement)) { result in
+          log.append(announcement) { result in
             if case .failure = result { failed.append(announcement) }
             unreported -= 1
             if unreported == 0 { asker.resume(returning: failed) }

@@ -49,36 +49,44 @@ final class InFlightRecord {
 /// Records that are to be put onto the log, in their order.
 struct Outbound {
   /// What is said of the event; nothing of a dead letter.
-  var announcements: [Announcement] = []
-  var records: [KafkaRecord]
+  private(set) var announcements: [Announcement] = []
+  /// How many of them the log has.
+  private var taken = 0
+  /// What is put aside.
+  private(set) var letter: KafkaRecord?
   /// What is said instead of a dead letter that the log never takes.
-  var shortened: KafkaRecord?
+  private var shortened: KafkaRecord?
   /// The cause of a dead letter.
-  var cause = ""
+  private(set) var cause = ""
   /// How many the log has not reported on.
-  var unreported = 0
+  private var unreported = 0
   /// The first of them that it has not taken.
-  var firstFailed: Int?
+  private(set) var firstFailed: Int?
   /// How often it was tried.
-  var failures = 0
+  private(set) var failures = 0
 
   /// Whether something newer may have been announced since: then what is true now is asked for first.
   let isToBeComposed: Bool
 
   init(_ announcements: [Announcement], isToBeComposed: Bool = false) {
     (self.announcements, self.isToBeComposed) = (announcements, isToBeComposed)
-    records = announcements.map(KafkaRecord.init)
   }
 
   init(_ letter: DeadLetter, cause: String) {
-    (records, shortened, self.cause, isToBeComposed) = ([letter.record], letter.shortened, cause, false)
+    (self.letter, shortened, self.cause, isToBeComposed) = (letter.record, letter.shortened, cause, false)
   }
+
+  /// What the log is to take of the announcements.
+  var unsaid: ArraySlice<Announcement> { announcements[taken...] }
+
+  /// All that is left is given to the log.
+  mutating func isGiven() { unreported = letter == nil ? unsaid.count : 1 }
 
   /// The log has, or has not, taken a record. Returns whether it has reported on all.
   mutating func note(_ result: Result<EventLogPosition, EventLogError>, of index: Int) -> Bool {
     if case .failure(let error) = result {
       firstFailed = min(firstFailed ?? index, index)
-      if error.outcome == .refused, let shortened { (records[index], self.shortened) = (shortened, nil) }
+      if error.outcome == .refused, let shortened { (letter, self.shortened) = (shortened, nil) }
     }
     unreported -= 1
     return unreported == 0
@@ -86,7 +94,7 @@ struct Outbound {
 
   /// What is to be tried next: from the first record on that the log has not taken.
   mutating func beginAgain() {
-    records.removeFirst(firstFailed ?? 0)
+    taken += firstFailed ?? 0
     (firstFailed, failures) = (nil, failures + 1)
   }
 }
