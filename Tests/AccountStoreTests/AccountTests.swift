@@ -292,6 +292,28 @@ import Testing
     }
   }
 
+  @Test(arguments: Implementation.all)
+  func aStepIsRecordedWithASettlementWhateverBecomesOfThat(_ implementation: Implementation) async throws {
+    func step(_ seconds: Int64) -> ErasureStep {
+      ErasureStep(
+        target: "orders", state: .erased, before: 3, affected: 3, after: 0, detail: "", time: Sample.time(seconds))
+    }
+    func settled(_ id: String, at seconds: Int64) -> Settlement {
+      let event = Sample.event(id, at: seconds, severity: 2)
+      return Settlement(
+        of: event, by: Sample.eraser, outcome: "done", changes: [.eraseAccount(isFinal: true)], steps: [step(seconds)])
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      let begun = ErasureStep(
+        target: "orders", state: .begun, before: 3, affected: nil, after: nil, detail: "", time: Sample.time(1))
+      try await store.record(begun, of: Sample.event("a", at: 2))
+      let outcomes = try await store.settle([settled("a", at: 2), settled("b", at: 1)], at: now)
+      #expect(outcomes == [.applied, .superseded(.newerEvent)])
+      let ids = try ["a", "b"].map { try #require(EventID($0)) }
+      #expect(try await store.erasureSteps(of: ids) == [[step(2)], [step(1)]])
+    }
+  }
+
   /// An operator decides while a target is asked.
   @Test(arguments: Implementation.all)
   func whatWasDiscardedIsNotOpenedAgainByWhatWasUnderWay(_ implementation: Implementation) async throws {

@@ -20,6 +20,7 @@ package protocol AccountStore: TransferStore {
   ///
   /// A settlement of an event that is settled or superseded by now changes nothing else; nor does one that only notes the
   /// event as void where it is not. The ledger names superseded events too. Attempts of a settled event are forgotten.
+  /// Steps of erasures are recorded whatever becomes of their settlement.
   /// In the same transaction the marks are raised, of partitions that are still claimed as they say. Two calls may be
   /// under way at once.
   func settle(

@@ -14,24 +14,27 @@ package struct Settlement: Sendable {
   package let detail: String
   /// What changes in the store.
   package let changes: [StoreChange]
+  /// Steps of an erasure that are recorded in the same transaction: they have happened, whatever becomes of the decision.
+  package let steps: [ErasureStep]
 
   /// A decision from its parts.
   package init(
-    of event: EventReference, by consumer: ConsumerName, outcome: String, detail: String = "", changes: [StoreChange]
+    of event: EventReference, by consumer: ConsumerName, outcome: String, detail: String = "", changes: [StoreChange],
+    steps: [ErasureStep] = []
   ) {
     (self.event, self.consumer, self.outcome) = (event, consumer, outcome)
-    (self.detail, self.changes) = (detail, changes)
+    (self.detail, self.changes, self.steps) = (detail, changes, steps)
   }
 
   /// The note that something has made the event void. Where nothing has, or not any more, it changes nothing.
   package init(ofVoid event: EventReference, by consumer: ConsumerName) {
     (self.event, self.consumer, outcome) = (event, consumer, nil)
-    (detail, changes) = ("", [])
+    (detail, changes, steps) = ("", [], [])
   }
 
   private init(_ other: Settlement, about event: EventReference) {
     (self.event, consumer, outcome) = (event, other.consumer, other.outcome)
-    (detail, changes) = (other.detail, other.changes)
+    (detail, changes, steps) = (other.detail, other.changes, other.steps)
   }
 
   /// The same decision with another reference to its event.

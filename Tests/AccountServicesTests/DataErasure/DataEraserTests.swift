@@ -43,7 +43,7 @@ import Testing
       let entry = LedgerEntry(
         origin: reference.origin, outcome: decision.outcome, detail: decision.detail, at: .sample(1_800_000_000_000))
       return Processed(
-        outcome: decision.outcome, changes: decision.changes,
+        outcome: decision.outcome, changes: decision.changes, steps: decision.steps,
         announcements: announce(event, reference.hash, entry))
     }
     do {
@@ -59,6 +59,7 @@ import Testing
   private struct Processed {
     let outcome: String
     let changes: [StoreChange]
+    let steps: [ErasureStep]
     let announcements: [Announcement]
   }
 
@@ -88,6 +89,22 @@ import Testing
       let record = decision.announcements.map { String(decoding: ($0.value ?? []) + $0.key, as: UTF8.self) }.joined()
       // With what stands before it: three letters may stand in a hash by chance.
       for name in ["\"ada", "/ada"] { #expect(!record.contains(name), "an outcome names nobody") }
+    }
+  }
+
+  /// So that it takes no transaction of its own. Where the decision is not written, the target is asked again.
+  @Test func theEndOfTheLastTargetIsWrittenWithTheDecision() async throws {
+    try await withEraser { store, process, _ in
+      let event = AccountEvent.sample(1, .consentRevoked)
+      for attempt in 1...2 {
+        let decision = try await process(event)
+        #expect(decision.steps.map { "\($0.target) \($0.state)" } == ["search erased"])
+        #expect(try await store.erasureSteps(of: event.id).map(\.state) == [.begun])
+        #expect(search.orders.count == attempt)
+      }
+      let deletion = AccountEvent.sample(2, .accountDelete)
+      #expect(try await process(deletion).steps.map(\.state) == [.retained])
+      #expect(try await store.erasureSteps(of: deletion.id).map(\.state) == [.erased, .erased, .begun])
     }
   }
 

@@ -70,9 +70,9 @@ package final class DataEraser {
     let order = ErasureOrder(
       account: event.account, event: event.id, reason: event.kind.name,
       occurredAt: event.kind == .credentialInvalid ? event.issuedAt : event.occurredAt)
-    let steps: [ErasureStep]
+    let completion: Erasures.Completion
     do {
-      steps = try await erasures.proceed(with: order, plan: plan, event: delivery.reference, waits: delivery.waits)
+      completion = try await erasures.proceed(with: order, plan: plan, event: delivery.reference, waits: delivery.waits)
     } catch let error as Erasures.Superseded {
       // The store judges it in the same way, and writes it down.
       throw ConsumerFailure.waiting("superseded-\(error.cause.rawValue)", for: .milliseconds(10))
@@ -88,11 +88,12 @@ package final class DataEraser {
     // being told; whose account is deleted comes back by a sign-in only. The token revoker has told the accounts that the
     // person has at other teams, unless they came since.
     let isStoreErased = plan.contains(ErasureSettings.accountStore)
-    let targets = steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : [])
+    let targets = completion.steps.map(AccountOutcome.Target.init) + (isStoreErased ? [.accountStore] : [])
     return Decision(
       Outcome.erased.rawValue, detail: AccountOutcome.Target.text(targets),
       changes: .tellingRelatives(of: event, groups)
-        + (isStoreErased ? [.eraseAccount(isFinal: !event.kind.endsConsent)] : []))
+        + (isStoreErased ? [.eraseAccount(isFinal: !event.kind.endsConsent)] : []),
+      steps: completion.unrecorded)
   }
 
   @Sendable private nonisolated static func announce(

@@ -56,6 +56,15 @@ package final class Erasures {
     try await known.ask(event).contains { $0.state.isOpen }
   }
 
+  /// What became of the targets of an erasure that is done.
+  package struct Completion: Sendable {
+    /// The steps, in their order.
+    package internal(set) var steps: [ErasureStep] = []
+    /// Those among them that are still to be recorded: the end of the last target, which is written with what follows from
+    /// it. Where that does not come to it, the target was begun, and is asked again.
+    package internal(set) var unrecorded: [ErasureStep] = []
+  }
+
   /// Goes on with an erasure from the targets named in `plan`, and returns what became of each, in their order.
   ///
   /// A target that fails, is paused or is at work does not keep the others from erasing. What an operator has discarded is
@@ -64,15 +73,17 @@ package final class Erasures {
   /// what the store throws.
   package func proceed(
     with order: ErasureOrder, plan: [String], event: EventReference, waits: Int = 0
-  ) async throws -> [ErasureStep] {
+  ) async throws -> Completion {
     let known = try await known.ask(order.event)
-    var steps: [ErasureStep] = []
+    var completion = Completion()
     var failures: [String] = []
     var waiting = Waiting()
-    for target in targets where plan.contains(target.name) {
+    let planned = targets.filter { plan.contains($0.name) }
+    let left = known.filter { step in !planned.contains { $0.name == step.target } }
+    for target in planned {
       let earlier = known.first { $0.target == target.name }
       if let earlier, !earlier.state.isOpen {
-        steps.append(earlier)
+        completion.steps.append(earlier)
         continue
       }
       let place = OpenErasure.Place(event: order.event, target: target.name)
@@ -92,7 +103,13 @@ package final class Erasures {
         switch progress {
         case .done(let step):
           atWork[place] = nil
-          steps.append(step)
+          completion.steps.append(step)
+          let isLast = target === planned.last && !left.contains(where: \.state.isOpen)
+          if isLast, failures.isEmpty, waiting.targets.isEmpty {
+            completion.unrecorded.append(step)
+          } else {
+            try await record(step, of: event)
+          }
           metrics.erased[target.name]?.increment()
         case .inProgress(let retryAfter):
           let pause = retryAfter ?? Self.progressPace.pause(after: waits + 1, random: 1)
@@ -114,8 +131,8 @@ package final class Erasures {
         try await recordFailure(failure.code.rawValue, of: target.name, before: before, event)
       }
     }
-    for step in known where !plan.contains(step.target) || !targets.contains(where: { $0.name == step.target }) {
-      if step.state == .discarded { steps.append(step) }
+    for step in left {
+      if step.state == .discarded { completion.steps.append(step) }
       guard step.state.isOpen else { continue }
       failures.append("\(step.target): \(Self.undeclared)")
       if step.state != .failed || step.detail != Self.undeclared {
@@ -124,7 +141,7 @@ package final class Erasures {
     }
     if !failures.isEmpty { throw Incomplete(failures: failures + waiting.targets) }
     if !waiting.targets.isEmpty { throw waiting }
-    return steps
+    return completion
   }
 
   /// The detail of a step that was begun when the policy named its target.
@@ -228,11 +245,10 @@ package final class Erasures {
     }
     // Nobody knows how many an earlier attempt has erased that was cut short, or whose answer did not come.
     let affected = wasBegun ? nil : result.affected
-    let step = ErasureStep(
-      target: target.name, state: state, before: before, affected: affected, after: result.found,
-      detail: result.detail, time: now())
-    try await record(step, of: event)
-    return .done(step)
+    return .done(
+      ErasureStep(
+        target: target.name, state: state, before: before, affected: affected, after: result.found,
+        detail: result.detail, time: now()))
   }
 
   private func begun(_ target: GuardedTarget, _ before: Int?, _ detail: String) -> ErasureStep {

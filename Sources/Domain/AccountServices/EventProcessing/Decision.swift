@@ -8,12 +8,14 @@ public struct Decision: Sendable {
   package let detail: String
   /// What changes in the store.
   package let changes: [StoreChange]
+  /// Steps of an erasure that were not recorded yet.
+  package let steps: [ErasureStep]
 
   /// A decision that leaves only its mark in the ledger: what there was to do is done.
   public init(_ outcome: String) { self.init(outcome, changes: []) }
 
   /// A decision with what follows from it.
-  package init(_ outcome: String, detail: String = "", changes: [StoreChange]) {
-    (self.outcome, self.detail, self.changes) = (outcome, detail, changes)
+  package init(_ outcome: String, detail: String = "", changes: [StoreChange], steps: [ErasureStep] = []) {
+    (self.outcome, self.detail, self.changes, self.steps) = (outcome, detail, changes, steps)
   }
 }

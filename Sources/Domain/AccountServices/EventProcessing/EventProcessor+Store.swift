@@ -107,7 +107,8 @@ extension EventProcessor {
       guard let event = record.reference else { return nil }
       guard let decision = record.decision else { return Settlement(ofVoid: event, by: consumer.name) }
       return Settlement(
-        of: event, by: consumer.name, outcome: decision.outcome, detail: decision.detail, changes: decision.changes)
+        of: event, by: consumer.name, outcome: decision.outcome, detail: decision.detail, changes: decision.changes,
+        steps: decision.steps)
     }
     var (time, marks, refusal) = (begin, [RaisedMark](), nil as AccountStoreError?)
     var isUncertain = false

@@ -11,6 +11,11 @@ enum PostgreSQLWrites {
     try write(judged.accounts, keys, in: &batch)
     writeFences(of: judged.accounts, in: &batch)
     writeLedger(judged.ledger, of: settlements, at: time, generation: keys.generation, in: &batch)
+    for settlement in settlements {
+      for step in settlement.steps {
+        PostgreSQLErasures.record(step, of: settlement.event, generation: keys.generation, in: &batch)
+      }
+    }
     for event in judged.events { batch.add(event) }
   }
 

@@ -83,6 +83,11 @@ final class SQLiteStoreFile {
       if judged.hasErased { rememberErased() }
       return try AccountStoreError.translating { () throws(SQLiteError) in
         try ledger.write(judged, of: linked.all, at: time, generation: keys.generation)
+        for settlement in settlements {
+          for step in settlement.steps {
+            try erasures.record(step, of: settlement.event, generation: keys.generation)
+          }
+        }
         for event in judged.events { try outbox.add(event) }
         var fenced: [AnnouncedMark] = []
         for mark in marks where try !ledger.raise(mark) { fenced.append(mark) }
