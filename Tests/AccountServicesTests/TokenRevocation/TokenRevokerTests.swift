@@ -23,6 +23,23 @@ import Testing
     }
   }
 
+  /// Apple says in whole seconds when somebody signed in.
+  @Test func aTokenThatMayBeYoungerIsRevokedUnlessALaterSignInIsInForce() async throws {
+    try await RevokerRig.run(groups: [[RevokerRig.app]]) { rig in
+      try await rig.signIn(at: 20)
+      try rig.happen(.consentRevoked, 20)
+      try await rig.process.untilDone(1)
+      #expect(try await rig.tokens().isEmpty)
+      #expect(rig.asked == 1 && rig.apple.revocationsAsked == 1, "nobody could end it any more")
+      try await rig.signIn(at: 30)
+      try await rig.signIn(at: 31)
+      try rig.happen(.consentRevoked, 30)
+      try await rig.process.untilDone(2)
+      #expect(try await rig.tokens().map(\.issuedAt) == [.event(31)])
+      #expect(rig.asked == 0, "Apple would have ended the later one")
+    }
+  }
+
   @Test(arguments: [[[RevokerRig.app], [RevokerRig.web]], [[RevokerRig.web]], [[RevokerRig.app]]])
   func aWithdrawnConsentEndsTheTokensOfTheAppsThatShareIt(_ groups: [[String]]) async throws {
     try await RevokerRig.run(groups: groups) { rig in

@@ -77,7 +77,7 @@ package final class TokenRevoker {
     }
     // Apple tells us that the authorization is over: its tokens are dead, and there is nothing to ask Apple for.
     guard event.kind == .accountDeletionRequested else {
-      try await revokeWhatMayBeYounger(held.filter { $0.isEnded(by: event, of: clients) }, than: event)
+      try await revokeWhatMayBeYounger(held, than: event, of: clients)
       return end(event, tokens.isEmpty ? .noToken : .revoked)
     }
     let authorizations = Dictionary(grouping: tokens, by: \.client).values.map(Authorization.init).sorted()
@@ -118,9 +118,15 @@ package final class TokenRevoker {
 
   /// Apple tells when somebody signed in in whole seconds: a token of the event's second may be of a new authorization, which
   /// nobody could end any more once it is forgotten. What we have found ourselves has the very time of its sign-in.
-  private func revokeWhatMayBeYounger(_ tokens: [StoredToken], than event: AccountEvent) async throws {
+  ///
+  /// Where a later sign-in to one of these apps is held, it is in force, and Apple would end that: then nothing is revoked.
+  private func revokeWhatMayBeYounger(
+    _ held: [StoredToken], than event: AccountEvent, of clients: Set<ClientID>?
+  ) async throws {
     guard event.kind != .credentialInvalid else { return }
-    for token in tokens where token.issuedAt + Self.untilEndOfSecond >= event.occurredAt {
+    let concerned = held.filter { clients?.contains($0.token.client) ?? true }
+    guard concerned.allSatisfy({ $0.isEnded(by: event, of: clients) }) else { return }
+    for token in concerned where token.issuedAt + Self.untilEndOfSecond >= event.occurredAt {
       try await waitForSignIns(of: event.account)
       try await apple.revoke(token.token)
     }
