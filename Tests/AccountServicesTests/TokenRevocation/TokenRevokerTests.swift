@@ -261,6 +261,20 @@ import Testing
 
   // MARK: Whose authorization it is
 
+  /// Apple tells a sign-in in whole seconds: that of the event's second may be of a new authorization.
+  @Test(arguments: [(AccountEvent.Kind.consentRevoked, true), (.accountDelete, true), (.credentialInvalid, false)])
+  func whatMayBeYoungerThanAnEventOfApplesIsRevoked(_ kind: AccountEvent.Kind, _ isRevoked: Bool) async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 20)
+      try rig.happen(kind, 20)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["tokens-revoked": 1])
+      #expect(try await rig.tokens().isEmpty)
+      #expect(rig.apple.isAuthorized(Person(named: "ada"), for: RevokerRig.app) == !isRevoked)
+      #expect(rig.asked == (isRevoked ? 1 : 0))
+    }
+  }
+
   @Test func aNewSignInStaysWhateverIsSaidOfTheOldOne() async throws {
     try await RevokerRig.run { rig in
       try await rig.signIn(at: 10)
