@@ -211,22 +211,29 @@ final class AccountsOfFuzzing: Sendable {
     return store.id(of: account)
   }
 
-  /// In memory, where there is a disk of it; gone with the process.
+  /// In memory, where there is a disk of it; gone with the process, or with the next one where libFuzzer has ended it.
   private struct Folder {
     let path: String
 
-    private nonisolated(unsafe) static var made: [String] = []
+    private static let name = "siwa-fuzz-"
+    private static let root = unsafe access("/dev/shm", W_OK) == 0 ? "/dev/shm" : NSTemporaryDirectory()
 
     init() throws {
-      let root = unsafe access("/dev/shm", W_OK) == 0 ? "/dev/shm" : NSTemporaryDirectory()
-      path = "\(root)/siwa-fuzz-\(UUID().uuidString)"
+      for name in try FileManager.default.contentsOfDirectory(atPath: Self.root) where name.hasPrefix(Self.name) {
+        let owner = name.dropFirst(Self.name.count)
+        if !FileManager.default.fileExists(atPath: "/proc/\(owner)") {
+          try FileManager.default.removeItem(atPath: "\(Self.root)/\(name)")
+        }
+      }
+      path = Self.own
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-      unsafe Self.made.append(path)
       atexit {
         // There is nobody left who could be told.
-        for path in unsafe Folder.made { try? FileManager.default.removeItem(atPath: path) }
+        try? FileManager.default.removeItem(atPath: Folder.own)
       }
     }
+
+    private static var own: String { "\(root)/\(name)\(getpid())" }
   }
 
   /// Waits for what happens on the loop.
