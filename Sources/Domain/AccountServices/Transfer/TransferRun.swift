@@ -288,9 +288,7 @@ package final class TransferRun {
   /// Whether somebody is to be asked about still, now or again.
   private var isAnybodyLeft: Bool { !users.isEmpty || !retries.isEmpty || !isAllRead }
 
-  /// Whether nobody new is asked about: so many are being asked about, or with those whose answers the store is writing down
-  /// they are twice as many, which is what a kill may cost.
-  private var isFull: Bool { inFlight >= concurrency || inFlight + answers.count >= 2 * concurrency }
+  private var isFull: Bool { inFlight >= concurrency || answers.count >= concurrency }
 
   private func next(at now: MonotonicTime) -> (user: TransferUser, attempt: Int)? {
     // Somebody new says more of Apple than those who were in doubt before.
