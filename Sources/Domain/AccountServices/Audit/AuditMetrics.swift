@@ -98,6 +98,9 @@ package final class AuditMetrics {
 
   func countAnswer(_ status: Int) { answers.first { $0.status == status }?.counter.increment() }
 
+  /// A checkpoint of so many entries was published before this process began.
+  package func noteFound(_ size: UInt64) { self.size.set(Double(size)) }
+
   /// A checkpoint of so many entries is published; `isAll` says that there are no others.
   func notePublished(_ size: UInt64, isAll: Bool) {
     self.size.set(Double(size))

@@ -46,7 +46,10 @@ package final class AuditSession {
   /// impossible to go on.
   package func run() async throws {
     // The last process may have been ended before all witnesses had cosigned what it published.
-    if let (note, head) = try await journal.run({ try $0.published }) { witnesses.announce(note, head) }
+    if let (note, head) = try await journal.run({ try $0.published }) {
+      metrics.noteFound(head.size)
+      witnesses.announce(note, head)
+    }
     // A checkpoint may have been signed, and seen by a witness, that it could not publish any more.
     try await checkpoint(isLast: false)
     try await withThrowingTaskGroup(of: Void.self) { group in
