@@ -3,6 +3,16 @@ package import AccountStore
 package import AppleID
 package import EventLoop
 
+extension TransferRun {
+  /// A time in which nobody is asked, as Apple fails or asks for it.
+  package struct Rest: Sendable, Hashable {
+    /// When it ends.
+    package let until: MonotonicTime
+    /// Apple's last answer that was none.
+    package let code: AppleTokenError.Code
+  }
+}
+
 extension TransferRun.Rest {
   /// Why nobody is asked, and for how many seconds from that moment on.
   package func words(at time: MonotonicTime) -> String {

@@ -40,14 +40,6 @@ package final class TransferRun {
     package let code: AppleTokenError.Code
   }
 
-  /// A time in which nobody is asked, as Apple fails or asks for it.
-  package struct Rest: Sendable, Hashable {
-    /// When it ends.
-    package let until: MonotonicTime
-    /// Apple's last answer that was none.
-    package let code: AppleTokenError.Code
-  }
-
   /// What is known from trying one user.
   package enum Trial: Sendable, Hashable {
     /// Sending: there is an identifier, and the other team gets an account for it.

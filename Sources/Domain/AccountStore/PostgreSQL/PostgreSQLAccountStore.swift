@@ -61,23 +61,6 @@ final class PostgreSQLAccountStore: AccountStore {
     return zip(events, facts).map { event, facts in facts.standing(of: event) }
   }
 
-  /// How often something is begun anew as accounts turn out to be joined with others.
-  private static let attempts = 8
-
-  /// Begins anew, with what locks come of that, where other accounts are concerned than had been locked (`usersChanged`).
-  func lockingAnew<Value>(
-    _ body: () async throws(AccountStoreError) -> Value
-  ) async throws(AccountStoreError) -> Value {
-    for _ in 1..<Self.attempts {
-      do throws(AccountStoreError) {
-        return try await body()
-      } catch {
-        guard error == .usersChanged else { throw error }
-      }
-    }
-    return try await body()
-  }
-
   /// Writes the settlements, however many there are, in three exchanges with the server: locks and facts, writes, commit.
   /// Where another account of a person is told of something, it takes a transaction more, as all accounts are locked in one
   /// order: the first one finds out which those are, and writes nothing.
@@ -86,13 +69,14 @@ final class PostgreSQLAccountStore: AccountStore {
   ) async throws(AccountStoreError) -> Settled {
     guard !settlements.isEmpty || !marks.isEmpty else { return Settled() }
     var links = AccountLinks()
-    for _ in 0..<Self.attempts {
+    return try await lockingAnew { () throws(AccountStoreError) in
       switch try await settle(settlements, announced: marks, at: time, linked: links) {
       case .settled(let settled): return settled
-      case .linked(let found): links = found
+      case .linked(let found):
+        links = found
+        throw AccountStoreError.usersChanged
       }
     }
-    throw AccountStoreError.usersChanged
   }
 
   private enum Attempt: Sendable {

@@ -261,6 +261,25 @@ extension AccountOrigin {
   }
 }
 
+extension PostgreSQLAccountStore {
+  /// How often something is begun anew as accounts turn out to be joined with others.
+  private static let attempts = 8
+
+  /// Begins anew, with what locks come of that, where other accounts are concerned than had been locked (`usersChanged`).
+  func lockingAnew<Value>(
+    _ body: () async throws(AccountStoreError) -> Value
+  ) async throws(AccountStoreError) -> Value {
+    for _ in 1..<Self.attempts {
+      do throws(AccountStoreError) {
+        return try await body()
+      } catch {
+        guard error == .usersChanged else { throw error }
+      }
+    }
+    return try await body()
+  }
+}
+
 extension AccountStoreError {
   /// What was read before is not so any more; nothing was changed.
   static let usersChanged = AccountStoreError(.unavailable, "users of a transfer are being changed: the same again")
