@@ -119,6 +119,19 @@ import Testing
     }
   }
 
+  @Test func defaultsOfAProgramYieldToWhatIsSet() throws {
+    let files = TemporaryDirectory()
+    let own = [
+      ("max.poll.interval.ms", "10000"), ("sasl.mechanism", "OAUTHBEARER"), ("security.protocol", "sasl_ssl"),
+      ("sasl.oauthbearer.token.file", files.write("token", "eyJ.eyJ.e30\n")),
+    ]
+    let group = GroupMembership(ConsumerGroup("mine"), instance: nil, handover: .seconds(5))
+    for (properties, faults) in [(own, []), (Array(own.dropFirst()), ["max.poll.interval.ms"])] {
+      let configuration = try configuration(properties).with(defaults: [("max.poll.interval.ms", "9999")])
+      #expect(configuration.contradictions(to: .consumer(group)).map(\.property) == faults)
+    }
+  }
+
   @Test func wantsToKnowWhereTheClusterIs() throws {
     let error = #expect(throws: KafkaError.self) {
       try Admin(KafkaConfiguration(properties: []), log: { _ in })

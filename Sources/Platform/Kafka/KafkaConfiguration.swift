@@ -20,6 +20,12 @@ public struct KafkaConfiguration: Sendable, CustomStringConvertible {
     tokenFile = properties.last { $0.0 == OAuthBearerToken.property }?.1
   }
 
+  /// The same, with these values of properties that are not set here. Throws as the initializer does.
+  public func with(defaults: [(String, String)]) throws(KafkaError) -> KafkaConfiguration {
+    let token = tokenFile.map { [(OAuthBearerToken.property, $0)] } ?? []
+    return try KafkaConfiguration(properties: defaults + properties.map { ($0.name, $0.value) } + token)
+  }
+
   /// What librdkafka has against a property, in its own words; nil if nothing.
   public static func fault(property name: String, value: String) -> String? {
     if name == OAuthBearerToken.property { return OAuthBearerToken.fault(inFile: value) }

@@ -11,16 +11,24 @@ extension AuditLogService {
   /// How long a question to Kafka about Apple's keys may take.
   private static let keysLimit = Duration.seconds(30)
 
+  /// The properties of a reader whose broker waits for a piece of a megabyte, at most half a second and at most as long as
+  /// entries wait for their checkpoint: to be asked for each record costs the broker, and with it whoever produces.
+  private static func readingInPieces(within interval: Duration) -> [(String, String)] {
+    let patience = min(interval, .milliseconds(500)).wholeNanoseconds / 1_000_000
+    return [("fetch.min.bytes", "1048576"), ("fetch.wait.max.ms", "\(patience)")]
+  }
+
   /// Builds the log from its configuration. Throws what is wrong with addresses or properties, and with the account store.
   package convenience init(
     _ configuration: AuditLogConfiguration, registry: MetricsRegistry, logger: Logger
   ) async throws {
     let kafka = try configuration.kafka.configuration(of: AuditLogCommand.program)
     let store = configuration.store
+    let reading = try kafka.with(defaults: Self.readingInPieces(within: configuration.audit.interval))
     let hashing = CurrentHashing(try await store.accountHashing())
     let letters = LetterBox(kafka, .quarantine, within: Self.keysLimit, log: logger.forKafka)
     let sources = Sources(
-      source: { () throws(KafkaError) in try Consumer(kafka, group: nil, log: logger.forKafka) },
+      source: { () throws(KafkaError) in try Consumer(reading, group: nil, log: logger.forKafka) },
       signingKeys: { () throws(KafkaError) in Array(try await letters.signingKeys().values) },
       translation: RecordTranslation(hash: { hashing.hash(of: $0) }, issuer: configuration.issuer))
     let client = HTTPClient(
