@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Every target is held to the same strictness; see the chapter "Working on it" of README.md.
+/// Every target is held to the same strictness; see docs/development.md.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("InternalImportsByDefault"),
@@ -156,7 +156,7 @@ let package = Package(
         "AccountEvents", "AccountServices", "AccountStore", "AppleID", "ConsumerSupport", "Cryptography", "EventLoop",
         "HTTPClient", "Kafka", "Telemetry",
       ], path: "Tests/KilledConsumer", swiftSettings: strict),
-    // The consumer of one's own that README.md shows: built as by somebody outside of this package.
+    // The consumer of one's own that docs/own-consumer.md shows: built as by somebody outside of this package.
     .executableTarget(
       name: "newsletter", dependencies: ["AccountEvents", "AccountServices", "AccountStore"], path: "Tests/OwnConsumer",
       packageAccess: false),

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// What the README's table names as the variables of a target.
+  /// What the table of settings names as the variables of a target.
   @Test func targetsCanBeSetByTheirVariables() async throws {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     let outcome = try await check(

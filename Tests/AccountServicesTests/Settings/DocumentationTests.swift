@@ -63,20 +63,49 @@ import TransparencyLog
     }
   }
 
-  @Test func theReadmeShowsAConsumerThatIsBuilt() throws {
-    guard let bytes = try? Repository.bytes("README.md") else { return }
+  @Test func theDocumentedConsumerIsTheOneThatIsBuilt() throws {
+    guard let bytes = try? Repository.bytes("docs/own-consumer.md") else { return }
     let program = String(decoding: try Repository.bytes("Tests/OwnConsumer/Main.swift"), as: UTF8.self)
     #expect(String(decoding: bytes, as: UTF8.self).contains("```swift\n\(program)```\n"))
     #expect(program.split(separator: "\n").count <= 35)
   }
 
-  /// README.md shows the table between two comments; `siwa config list` prints it.
-  @Test func theReadmeHasTheTableOfTheSettings() throws {
-    guard let bytes = try? Repository.bytes("README.md") else { return }
-    let readme = String(decoding: bytes, as: UTF8.self)
-    let parts = readme.split(separator: "<!-- settings -->\n", omittingEmptySubsequences: false)
+  /// The page shows the table between two comments; `siwa config list` prints it.
+  @Test func thePageOfTheSettingsHasTheirTable() throws {
+    guard let bytes = try? Repository.bytes("docs/settings.md") else { return }
+    let page = String(decoding: bytes, as: UTF8.self)
+    let parts = page.split(separator: "<!-- settings -->\n", omittingEmptySubsequences: false)
     try #require(parts.count == 3, "the table stands between two lines <!-- settings -->")
     #expect(parts[1] == schema.markdownTable)
+  }
+
+  @Test func everyLinkLeadsToAFileAndAHeading() throws {
+    guard (try? Repository.bytes("README.md")) != nil else { return }
+    let pages = try FileManager.default.contentsOfDirectory(atPath: Repository.root + "/docs")
+      .filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }
+    #expect(pages.count > 10)
+    for page in ["README.md"] + pages {
+      let folder = page.hasPrefix("docs/") ? "\(Repository.root)/docs" : Repository.root
+      for link in try prose(of: page).matches(of: #/\]\(([^)#\s]*)(?:#([^)\s]+))?\)/#) where !link.1.contains("://") {
+        let target = link.1.isEmpty ? Repository.root + "/" + page : folder + "/" + link.1
+        #expect(FileManager.default.fileExists(atPath: target), "\(page): \(link.0)")
+        guard let heading = link.2 else { continue }
+        let path = URL(fileURLWithPath: target).standardizedFileURL.path
+        let headings = try prose(of: String(path.dropFirst(Repository.root.count + 1)))
+          .matches(of: #/(?m)^#+ (.*)$/#).map { Self.anchor(of: $0.1) }
+        #expect(headings.contains(String(heading)), "\(page): \(link.0)")
+      }
+    }
+  }
+
+  /// A page without its blocks of code.
+  private func prose(of page: String) throws -> String {
+    String(decoding: try Repository.bytes(page), as: UTF8.self).replacing(#/(?ms)^ *```.*?^ *```/#, with: "")
+  }
+
+  /// The anchor that GitHub makes of a heading.
+  private static func anchor(of heading: Substring) -> String {
+    heading.lowercased().filter { $0.isLetter || $0.isNumber || " -_".contains($0) }.replacing(" ", with: "-")
   }
 
   /// The tables of what Apple asks name the tests that show it, in their last column.

@@ -2,7 +2,7 @@ import AccountEvents
 package import EventLoop
 package import Telemetry
 
-/// What operators of the audit log watch and alarm on. README.md names these; renaming one breaks dashboards.
+/// What operators of the audit log watch and alarm on. `docs/` names these; renaming one breaks dashboards.
 @Loop
 package final class AuditMetrics {
   private enum Kind: String, CaseIterable { case obligation, effect, decision, gap }

@@ -1,7 +1,7 @@
 import EventLoop
 import Telemetry
 
-/// What operators watch of erasures. README.md names these; renaming one breaks dashboards.
+/// What operators watch of erasures. `docs/` names these; renaming one breaks dashboards.
 @Loop
 final class ErasureMetrics {
   /// Targets that were erased or named as retained, each once for an event.

@@ -1,7 +1,7 @@
 import EventLoop
 import Telemetry
 
-/// What operators watch of the questions that mailers ask. README.md names it; renaming it breaks dashboards.
+/// What operators watch of the questions that mailers ask. `docs/` names it; renaming it breaks dashboards.
 @Loop
 final class RelayMetrics {
   private var answers: [Int: Counter] = [:]

@@ -4,7 +4,7 @@ import EventLoop
 import Kafka
 import Telemetry
 
-/// What operators of a consumer watch and alarm on. README.md names these; renaming one breaks dashboards.
+/// What operators of a consumer watch and alarm on. `docs/` names these; renaming one breaks dashboards.
 @Loop
 final class ConsumerMetrics {
   /// What became of an event.

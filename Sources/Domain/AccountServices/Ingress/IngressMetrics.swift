@@ -2,7 +2,7 @@ import AccountEvents
 import AppleID
 package import Telemetry
 
-/// What operators of the ingress watch and alarm on. `docs/` and README.md name these; renaming one breaks dashboards.
+/// What operators of the ingress watch and alarm on. `docs/` names these; renaming one breaks dashboards.
 package struct IngressMetrics: Sendable {
   /// How long the verifier took.
   package let verification: Histogram

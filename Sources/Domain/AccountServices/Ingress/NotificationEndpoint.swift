@@ -53,7 +53,7 @@ package final class NotificationEndpoint {
     return answer.response(retryAfter: retryAfter)
   }
 
-  /// Every `return` is a row of the table of answers in README.md.
+  /// Every `return` is a row of the table of answers in `docs/ingress.md`.
   private func answer(_ request: HTTPRequest) async -> Answer {
     guard request.hasPath(path) else { return .noSuchPath }
     guard request.hasMethod("POST") else { return .wrongMethod }

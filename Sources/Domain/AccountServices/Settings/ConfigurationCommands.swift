@@ -38,7 +38,7 @@ package struct ConfigurationList: Command {
   /// The words that start it.
   package static let name = "config list"
   /// What it does.
-  package static let summary = "Lists every setting, as the Markdown table of the README."
+  package static let summary = "Lists every setting, as the Markdown table of docs/settings.md."
   /// How it is used.
   package static let examples = [CommandExample("siwa config list", "What can be set, its default, and what it means.")]
 

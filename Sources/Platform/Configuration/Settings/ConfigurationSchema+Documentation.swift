@@ -1,5 +1,5 @@
 extension ConfigurationSchema {
-  /// Every setting as a row of a Markdown table, for the README.
+  /// Every setting as a row of a Markdown table, for `docs/settings.md`.
   public var markdownTable: String {
     var lines = ["| setting | variable | value | default | meaning |", "|---|---|---|---|---|"]
     for setting in declarations {

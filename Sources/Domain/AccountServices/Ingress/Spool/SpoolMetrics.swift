@@ -1,7 +1,7 @@
 import EventLoop
 import Telemetry
 
-/// What operators see of the spool. README.md names these; renaming one breaks dashboards.
+/// What operators see of the spool. `docs/` names these; renaming one breaks dashboards.
 struct SpoolMetrics: Sendable {
   /// What failed.
   enum Failure: String, CaseIterable {
