@@ -2,6 +2,7 @@ import AppleSimulator
 import EventLoop
 import HTTPClient
 import HTTPServer
+import TestSupport
 
 /// Somebody who gets notifications: answers with the statuses that it was told, the last one for ever.
 @Loop
@@ -33,7 +34,7 @@ final class Receiver {
 
   /// Where it is. It serves for as long as `run` runs.
   func listen() throws -> HTTPClientURL {
-    let server = try HTTPServer(.forTests) { [self] request in
+    let server = try HTTPServer(.plainOnLoopback) { [self] request in
       guard await request.readBody(upTo: 65_536) == .complete else { return HTTPResponse(status: 400) }
       bodies.append(request.withBody { body in body.bytes })
       return HTTPResponse(status: statuses.count > 1 ? statuses.removeFirst() : statuses[0])
@@ -46,17 +47,6 @@ final class Receiver {
   func run() async { await server?.run() }
 
   func stop() async { await server?.drain(within: .seconds(1)) }
-}
-
-extension HTTPServerConfiguration {
-  static var forTests: HTTPServerConfiguration {
-    HTTPServerConfiguration(
-      address: .loopback(port: 0), tls: nil,
-      limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
-      deadlines: HTTPServerDeadlines(
-        handshake: .seconds(300), head: .seconds(300), body: .seconds(300), idle: .seconds(300), request: .seconds(300)),
-      sharesPort: false)
-  }
 }
 
 extension RawSpan {

@@ -18,15 +18,9 @@ public final class TLSServer {
   public init(_ certificate: SelfSignedCertificate, handler: @escaping HTTPServer.Handler) throws {
     trustAnchors = directory.write("certificate.pem", certificate.certificatePEM)
     let key = directory.write("key.pem", certificate.privateKeyPEM)
-    server = try HTTPServer(
-      HTTPServerConfiguration(
-        address: .loopback(port: 0), tls: TLSServerConfiguration(certificateFile: trustAnchors, privateKeyFile: key),
-        limits: HTTPServerLimits(head: 16384, fields: 64, body: 1_048_576, connections: 64, connectionsPerAddress: 64),
-        deadlines: HTTPServerDeadlines(
-          handshake: .seconds(600), head: .seconds(600), body: .seconds(600), idle: .seconds(600),
-          request: .seconds(600)),
-        sharesPort: false),
-      handler: handler)
+    var configuration = HTTPServerConfiguration.plainOnLoopback
+    configuration.tls = TLSServerConfiguration(certificateFile: trustAnchors, privateKeyFile: key)
+    server = try HTTPServer(configuration, handler: handler)
     Task { [server] in await server.run() }
   }
 

@@ -190,13 +190,7 @@ import Testing
         }
       }
       address = "http://\(server.address)"
-      serving = Task(executorPreference: Loop.executor) {
-        await withTaskCancellationHandler {
-          await server.run()
-        } onCancel: {
-          Task { @Loop in await server.drain(within: .seconds(1)) }
-        }
-      }
+      serving = Task(executorPreference: Loop.executor) { await server.run() }
     }
 
     func close() { serving?.cancel() }

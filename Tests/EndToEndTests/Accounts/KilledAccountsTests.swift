@@ -194,13 +194,7 @@ private final class AppleDoor {
     let server = try HTTPServer(.plainOnLoopback) { request in await door.answer(request, stage) }
     door.address = "http://\(server.address)/auth/token"
     try await withThrowingTaskGroup { group in
-      group.addTask(executorPreference: Loop.executor) {
-        await withTaskCancellationHandler {
-          await server.run()
-        } onCancel: {
-          Task { @Loop in await server.drain(within: .seconds(1)) }
-        }
-      }
+      group.addTask(executorPreference: Loop.executor) { await server.run() }
       defer {
         door.close()
         group.cancelAll()

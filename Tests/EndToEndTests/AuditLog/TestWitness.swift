@@ -61,14 +61,7 @@ final class TestWitness {
     cosigner = try Cosigner(name: "witness.example/\(name)", seed: [UInt8](repeating: seed, count: 32))
     (self.name, self.manner, self.log, key) = (name, manner, log, cosigner.key)
     let answering = Answering()
-    let server = try HTTPServer(
-      HTTPServerConfiguration(
-        address: .loopback(port: 0), tls: nil,
-        limits: HTTPServerLimits(head: 8192, fields: 64, body: 200_000, connections: 64, connectionsPerAddress: 64),
-        deadlines: HTTPServerDeadlines(
-          handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(120)),
-        sharesPort: false)
-    ) { request in
+    let server = try HTTPServer(.plainOnLoopback) { request in
       await answering.witness?.answer(request) ?? HTTPResponse(status: 500)
     }
     prefix = "http://\(server.address)/of/\(name)"

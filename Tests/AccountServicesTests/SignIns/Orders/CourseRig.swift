@@ -57,27 +57,12 @@ final class CourseRig {
     _ = try await settings.administration().migrate()
     try await settings.use { store in
       let rig = try CourseRig(store)
-      let door = try HTTPServer(
-        HTTPServerConfiguration(
-          address: .loopback(port: 0), tls: nil,
-          limits: HTTPServerLimits(
-            head: 16_384, fields: 64, body: 65_536, connections: 64, connectionsPerAddress: 64),
-          deadlines: HTTPServerDeadlines(
-            handshake: .seconds(300), head: .seconds(300), body: .seconds(300), idle: .seconds(300),
-            request: .seconds(300)),
-          sharesPort: false)
-      ) { request in await rig.answer(request) }
+      let door = try HTTPServer(.plainOnLoopback) { request in await rig.answer(request) }
       rig.origin = "http://\(door.address)"
       let keys = try rig.appleKeys(keptIn: files)
       rig.keys = keys
       try await withThrowingTaskGroup { group in
-        group.addTask(executorPreference: Loop.executor) {
-          await withTaskCancellationHandler {
-            await door.run()
-          } onCancel: {
-            Task { @Loop in await door.drain(within: .seconds(1)) }
-          }
-        }
+        group.addTask(executorPreference: Loop.executor) { await door.run() }
         group.addTask(executorPreference: Loop.executor) { await keys.run() }
         defer { group.cancelAll() }
         try await until { !keys.current.keyIDs.isEmpty }

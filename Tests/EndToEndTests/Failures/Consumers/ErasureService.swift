@@ -44,14 +44,7 @@ final class ErasureService {
   /// A service on a free port of loopback, which shares a secret with the data eraser by a file.
   init(_ files: TemporaryDirectory) throws {
     _ = files.write("service-secret", "whsec_" + Base64.encode(Self.secret))
-    server = try HTTPServer(
-      HTTPServerConfiguration(
-        address: .loopback(port: 0), tls: nil,
-        limits: HTTPServerLimits(head: 8192, fields: 64, body: 65_536, connections: 256, connectionsPerAddress: 256),
-        deadlines: HTTPServerDeadlines(
-          handshake: .seconds(60), head: .seconds(60), body: .seconds(60), idle: .seconds(60), request: .seconds(600)),
-        sharesPort: false)
-    ) { [weak self] request in
+    server = try HTTPServer(.plainOnLoopback) { [weak self] request in
       await self?.answer(request) ?? HTTPResponse(status: 503)
     }
   }
