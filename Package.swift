@@ -73,7 +73,7 @@ let package = Package(
     room("Platform", "HTTPClient", ["CLibcurl", "EventLoop"]),
     room("Platform", "JSON", []),
     room("Platform", "PostgreSQL", ["CLibpq", "EventLoop"]),
-    room("Platform", "SQLite", ["CSQLite", "EventLoop"]),
+    room("Platform", "SQLite", ["CLinux", "CSQLite", "EventLoop"]),
     room("Platform", "TransparencyLog", ["CLinux", "Cryptography"]),
 
     // Domain

@@ -39,6 +39,7 @@ import EventLoop
   /// It is closed with the last reference to it and its statements.
   public init(_ path: String, _ access: Access, busyTimeout: Duration) throws(SQLiteError) {
     _ = Self.withoutStatistics
+    _ = FileSystem.isInUse
     let file = DatabaseFile(path)
     let flags: Int32
     var statementTimeout: Duration?
@@ -145,6 +146,15 @@ import EventLoop
     if result & 0xff == SQLITE_BUSY { return false }
     guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
     return true
+  }
+
+  /// Runs `body`, in which this connection waits for nothing: neither for a lock of another one nor for the disk. What it
+  /// would have to wait for is an error, after which the same may be done again with waiting. So who reads may be on the
+  /// loop; a commit waits for the disk all the same. Nil where SQLite is not built as Debian's is; then nothing is run.
+  public func withoutWaiting<Value>(_ body: () -> Value) -> Value? {
+    unsafe sqlite3_busy_timeout(handle, 0)
+    defer { unsafe sqlite3_busy_timeout(handle, busyTimeout) }
+    return FileSystem.withoutWaiting(body)
   }
 
   // MARK: Beneath

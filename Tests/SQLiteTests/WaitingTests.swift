@@ -1,0 +1,64 @@
+import EventLoop
+import Glibc
+import SQLite
+import TestSupport
+import Testing
+
+/// What a thread does that must not wait.
+@Suite(.timeLimit(.minutes(1))) struct WaitingTests {
+  private let files = TemporaryDirectory()
+  private var path: String { files.path + "/test.sqlite" }
+
+  init() throws {
+    let database = try open()
+    try database.execute("CREATE TABLE person (name TEXT NOT NULL) STRICT")
+    let insertion = try database.prepare("INSERT INTO person (name) VALUES (?)")
+    try database.transaction { () throws(SQLiteError) in
+      for number in 0..<10_000 { try insertion.run("person \(number) \(String(repeating: "x", count: 200))") }
+    }
+  }
+
+  private func open(_ access: Database.Access = .readWrite(pageSize: 4096)) throws(SQLiteError) -> Database {
+    try Database(path, access, busyTimeout: .seconds(3600))
+  }
+
+  private func count(by statement: Statement) -> Result<Int64?, SQLiteError> {
+    Result { () throws(SQLiteError) in try statement.first { row throws(SQLiteError) in try row.value(0) } }
+  }
+
+  @Test func whatIsInMemoryIsReadWithoutWaiting() throws {
+    let database = try open()
+    let statement = try database.prepare("SELECT count(*) FROM person")
+    #expect(try database.withoutWaiting { count(by: statement) }?.get() == 10_000)
+  }
+
+  @Test func whatIsOnTheDiskAloneIsReadWithWaitingOnly() throws {
+    let file = unsafe Glibc.open(path, O_RDWR | O_CLOEXEC)
+    // Not before the database is closed: that would take its locks away.
+    defer { close(file) }
+    do {
+      // Without a log, in which the kernel might have the pages.
+      let database = try open(.unchanging)
+      let statement = try database.prepare("SELECT count(*) FROM person")
+      try #require(fsync(file) == 0 && posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0)
+      let result = try #require(database.withoutWaiting { count(by: statement) })
+      #expect(throws: SQLiteError.self) { try result.get() }
+      #expect(try count(by: statement).get() == 10_000)
+      #expect(try database.withoutWaiting { count(by: statement) }?.get() == 10_000)
+    }
+  }
+
+  @Test func nobodysLockIsWaitedFor() throws {
+    let (database, other) = (try open(), try open())
+    let result = try other.transaction { () throws(SQLiteError) in
+      database.withoutWaiting {
+        Result { () throws(SQLiteError) in
+          try database.transaction { () throws(SQLiteError) in try database.execute("DELETE FROM person") }
+        }
+      }
+    }
+    let error = #expect(throws: SQLiteError.self) { try result?.get() }
+    #expect(error?.code == .busy)
+    try database.transaction { () throws(SQLiteError) in try database.execute("DELETE FROM person") }
+  }
+}
