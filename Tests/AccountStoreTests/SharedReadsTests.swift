@@ -70,6 +70,54 @@ import Testing
     }
   }
 
+  @Test func whatIsBriefIsAnsweredOnTheLoop() async throws {
+    let store = try await rig.open()
+    #expect(try await store.reads.run(isBrief: true) { _ in isOnTheLoop })
+    #expect(try await !store.reads.run { _ in isOnTheLoop })
+    await store.close()
+  }
+
+  @Test func theThreadAnswersWhereTheLoopWouldHaveToWait() async throws {
+    let store = try await rig.open()
+    let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+    let busy = ask {
+      try await store.readers.run { _ in
+        entered.continuation.yield()
+        end.wait()
+      }
+    }
+    for await _ in entered.stream { break }
+    let brief = ask { try await store.reads.run(isBrief: true) { _ in isOnTheLoop } }
+    await Loop.nextTurn()
+    end.signal()
+    try await busy.value
+    #expect(try await !brief.value)
+    await store.close()
+  }
+
+  @Test func whatFailsOnTheLoopIsAnsweredByTheThread() async throws {
+    let store = try await rig.open()
+    let asked = (1...3).map { number in
+      ask {
+        try await store.reads.run(isBrief: true) { _ throws(AccountStoreError) in
+          if number == 2, isOnTheLoop { throw AccountStoreError(.unavailable, "the disk would have to be waited for") }
+          return isOnTheLoop
+        }
+      }
+    }
+    #expect(try await asked[0].value)
+    #expect(try await !asked[1].value)
+    #expect(try await !asked[2].value, "in the order in which they were asked")
+    await store.close()
+  }
+
+  @Test func theThreadAnswersMany() async throws {
+    let store = try await rig.open()
+    let asked = (1...33).map { _ in ask { try await store.reads.run(isBrief: true) { _ in isOnTheLoop } } }
+    for one in asked { #expect(try await !one.value) }
+    await store.close()
+  }
+
   private func isThere(_ store: SQLiteAccountStore) async throws -> Bool {
     try await store.knowledge(of: store.id(of: Sample.account(1))) != .unknown
   }
@@ -90,3 +138,6 @@ import Testing
     }
   }
 }
+
+/// Whether the caller is on the loop's thread.
+private var isOnTheLoop: Bool { Loop.executor.isIsolatingCurrentContext() ?? false }

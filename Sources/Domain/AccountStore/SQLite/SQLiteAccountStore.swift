@@ -4,7 +4,7 @@ import SQLite
 
 /// The store in a file of SQLite's, for the programs of one host. Its thread makes one transaction after the other;
 /// those of other processes are waited for. Mailers and applications are answered by another thread, which waits for
-/// neither.
+/// neither, or on the loop, where there is nothing to wait for.
 @Loop
 package final class SQLiteAccountStore: AccountStore {
   let writer: SQLiteThread<SQLiteStoreFile>

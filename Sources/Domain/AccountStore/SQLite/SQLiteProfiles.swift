@@ -71,7 +71,7 @@ extension SQLiteStoreFile {
 extension SQLiteAccountStore {
   /// What is known of an account.
   package func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
-    let known = try await reads.run { reader throws(AccountStoreError) in try reader.knowledge(of: id) }
+    let known = try await reads.run(isBrief: true) { reader throws(AccountStoreError) in try reader.knowledge(of: id) }
     if let known { return known }
     return try await commits.run { file throws(AccountStoreError) in try file.knowledge(of: id) }
   }

@@ -28,6 +28,10 @@ final class SQLiteReader {
   /// The keys that hold in the snapshot that is under way.
   var keys: StoreKeys { hashKeys.value }
 
+  /// Runs `body`, in which nothing is waited for, be it a lock or the disk: what would have to be fails. Nil where that is not
+  /// to be had.
+  func withoutWaiting<Value>(_ body: () -> Value) -> Value? { database.withoutWaiting(body) }
+
   /// Reads as of one moment.
   func snapshot<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
     try database.snapshot(translating: AccountStoreError.init(_:)) { () throws(AccountStoreError) in

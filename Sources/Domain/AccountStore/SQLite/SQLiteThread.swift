@@ -51,9 +51,16 @@ final class SQLiteThread<Connection>: Sendable {
     }
   }
 
-  /// Runs `work` on the caller's own thread while nothing is done with the connection. Nobody else ever waits for it: its
-  /// work is done by one thread.
+  /// Runs `work` on the caller's own thread while nothing is done with the connection. Nobody but its thread ever waits for
+  /// it.
   func pause<Value: Sendable>(_ work: () -> Value) -> Value { connection.withLock { _ in work() } }
+
+  /// Runs `work` with the connection on the caller's own thread; nil where there is none, or something else is done with it.
+  func attempt<Value: Sendable>(_ work: (Connection) -> Value) -> Value? {
+    connection.withLockIfAvailable { connection in
+      if let connection { work(connection) } else { nil }
+    } ?? nil
+  }
 
   /// Closes the connection. The thread ends with this object.
   func close() async { await thread.run { [self] in connection.withLock { $0 = nil } } }
