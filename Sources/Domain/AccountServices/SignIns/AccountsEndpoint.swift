@@ -92,22 +92,20 @@ final class AccountsEndpoint {
   }
 
   private static func place(of path: String) -> Place? {
+    if path.hasPrefix(accountPath) {
+      let rest = path.utf8.span.extracting(droppingFirst: accountPath.utf8.count)
+      guard let id = AccountID(text: unsafe rest.extracting(first: AccountID.length).bytes) else { return nil }
+      if rest.count == AccountID.length { return .account(id) }
+      return path.utf8.dropFirst(accountPath.utf8.count + AccountID.length).elementsEqual("/access-token".utf8)
+        ? .accessToken(id) : nil
+    }
     switch path {
     case "/v1/sign-ins": return .signIns
     case "/v1/accounts": return .accounts
     case "/v1/events": return .events
     default:
-      if path.hasPrefix(deletionPath) {
-        return EventID(String(path.dropFirst(deletionPath.count))).map { .deletion($0) }
-      }
-      guard path.hasPrefix(accountPath) else { return nil }
-      let rest = path.utf8.dropFirst(accountPath.utf8.count)
-      guard let id = AccountID(String(Substring(rest.prefix(AccountID.length)))) else { return nil }
-      switch Substring(rest.dropFirst(AccountID.length)) {
-      case "": return .account(id)
-      case "/access-token": return .accessToken(id)
-      default: return nil
-      }
+      guard path.hasPrefix(deletionPath) else { return nil }
+      return EventID(String(path.dropFirst(deletionPath.count))).map { .deletion($0) }
     }
   }
 

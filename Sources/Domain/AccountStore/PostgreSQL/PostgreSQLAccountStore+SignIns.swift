@@ -202,7 +202,8 @@ extension PostgreSQLAccountStore {
           if try row.value(12, as: String?.self) != nil { facts.origin = try AccountOrigin(reading: row, from: 12) }
         case 2:
           guard let client = ClientID(try row.value(0)) else { throw .unexpectedValue("a token's client") }
-          facts.signIns[client] = (try row.time(1), try row.timeIfPresent(2))
+          facts.signIns.append(
+            AccountProfile.SignIn(client: client, time: try row.time(1), validatedAt: try row.timeIfPresent(2)))
         case 3: facts.ended.insert(try row.value(0))
         default: break
         }

@@ -40,7 +40,7 @@ final class SQLiteProfiles {
       if try row.value(3, as: Int64?.self) != nil { facts.ended.insert(app) }
       guard let time = try row.timeIfPresent(1) else { return }
       guard let client = ClientID(app) else { throw .malformed("a token's client") }
-      facts.signIns[client] = (time, try row.timeIfPresent(2))
+      facts.signIns.append(AccountProfile.SignIn(client: client, time: time, validatedAt: try row.timeIfPresent(2)))
     }
     return facts
   }

@@ -10,8 +10,9 @@ struct SealedPlace {
   /// Each part goes in behind its length: no two places have the same bytes.
   private init(_ name: String, _ parts: [UInt8]...) {
     self.name = name
-    var bytes = Array(name.utf8)
-    bytes.reserveCapacity(bytes.count + parts.reduce(0) { $0 + 4 + $1.count })
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(parts.reduce(name.utf8.count) { $0 + 4 + $1.count })
+    bytes.append(contentsOf: name.utf8)
     for part in parts {
       let count = UInt32(part.count)
       for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }

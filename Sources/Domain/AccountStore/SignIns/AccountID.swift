@@ -20,8 +20,11 @@ package struct AccountID: Sendable, Hashable, CustomStringConvertible {
   package static let length = 43
 
   /// Nil unless `text` is the description of an id.
-  package init?(_ text: String) {
-    guard text.utf8.count == Self.length, let bytes = Base64URL.decode(text) else { return nil }
+  package init?(_ text: String) { self.init(text: unsafe text.utf8.span.bytes) }
+
+  /// The same by the bytes of a text.
+  package init?(text: RawSpan) {
+    guard text.byteCount == Self.length, let bytes = Base64URL.decode(text) else { return nil }
     self.init(bytes: bytes)
   }
 

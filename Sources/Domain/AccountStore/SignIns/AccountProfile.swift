@@ -42,8 +42,8 @@ struct ProfileFacts {
   var row: SealedAccount?
   /// The state of mail, and what erasures have left.
   var relay = RelayFacts(relay: nil, account: AccountFacts())
-  /// The last sign-in of each app whose refresh token is held and not known to be invalid, and its last validation.
-  var signIns: [ClientID: (time: Timestamp, validatedAt: Timestamp?)] = [:]
+  /// The last sign-in of each app whose refresh token is held and not known to be invalid, in any order.
+  var signIns: [AccountProfile.SignIn] = []
   /// The apps whose authorizations have ended, or a token of which is invalid, by name; empty for all.
   var ended: Set<String> = []
   /// How it came from another team.
@@ -53,9 +53,6 @@ struct ProfileFacts {
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> AccountKnowledge {
     guard let row else { return relay.account.erasure.map { .erased(since: $0.at) } ?? .unknown }
     let (cipher, account) = try row.open(with: keys)
-    let signIns = signIns.map {
-      AccountProfile.SignIn(client: $0.key, time: $0.value.time, validatedAt: $0.value.validatedAt)
-    }
     return .known(
       AccountProfile(
         account: account, signedInAt: relay.account.signedInAt,
