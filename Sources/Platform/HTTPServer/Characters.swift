@@ -78,10 +78,7 @@ extension Span<UInt8> {
 
   /// The range as text; bytes that are not UTF-8 are replaced.
   func text(_ range: Range<Int>) -> String {
-    unsafe String(unsafeUninitializedCapacity: range.count) { target in
-      for index in 0..<range.count { unsafe target[index] = self[range.lowerBound + index] }
-      return range.count
-    }
+    unsafe extracting(range).withUnsafeBufferPointer { bytes in unsafe String(decoding: bytes, as: UTF8.self) }
   }
 
   /// Without blanks at both ends.

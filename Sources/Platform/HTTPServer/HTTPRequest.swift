@@ -52,7 +52,7 @@ public final class HTTPRequest {
   /// The first field of this name, in any case of letters, or nil.
   public func header(_ name: String) -> String? {
     withHead(nil) { head, bytes in
-      let wanted = Array(name.utf8)
+      let wanted = name.utf8.span
       for field in head.fields where Self.isNamed(wanted, field.name, bytes) { return bytes.text(field.value) }
       return nil
     }
@@ -61,14 +61,14 @@ public final class HTTPRequest {
   /// Whether there are several fields of this name, in any case of letters: another reader may go by another one.
   public func repeatsHeader(_ name: String) -> Bool {
     withHead(false) { head, bytes in
-      let wanted = Array(name.utf8)
+      let wanted = name.utf8.span
       var count = 0
       for field in head.fields where Self.isNamed(wanted, field.name, bytes) { count += 1 }
       return count > 1
     }
   }
 
-  private static func isNamed(_ wanted: [UInt8], _ name: Range<Int>, _ bytes: Span<UInt8>) -> Bool {
+  private static func isNamed(_ wanted: Span<UInt8>, _ name: Range<Int>, _ bytes: Span<UInt8>) -> Bool {
     guard name.count == wanted.count else { return false }
     for index in 0..<wanted.count
     where Characters.lowered(bytes[name.lowerBound + index]) != Characters.lowered(wanted[index]) {

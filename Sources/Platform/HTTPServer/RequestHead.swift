@@ -45,9 +45,11 @@ struct RequestHead {
 
   /// Forgets everything but the storage of the fields.
   mutating func reset() {
-    var fields = self.fields
+    var fields: [Field] = []
+    // The only reference to the storage, so that it is kept.
+    swap(&fields, &self.fields)
     fields.removeAll(keepingCapacity: true)
     self = RequestHead()
-    self.fields = fields
+    swap(&fields, &self.fields)
   }
 }

@@ -70,9 +70,13 @@ struct ResponseHead {
   }
 
   private static func append(text: String, to out: inout [UInt8]) {
-    for byte in text.utf8 {
-      precondition(byte != 0x0d && byte != 0x0a, "a line break in a header of ours")
-      out.append(byte)
+    var text = text
+    text.withUTF8 { bytes in
+      for index in bytes.indices {
+        let byte = unsafe bytes[index]
+        precondition(byte != 0x0d && byte != 0x0a, "a line break in a header of ours")
+      }
+      unsafe out.append(contentsOf: bytes)
     }
   }
 
