@@ -61,25 +61,29 @@ public struct AES256GCM: Sendable {
   /// What was sealed with this key for the same place. Throws `.notAuthentic` for anything else, of whatever length.
   public func open(_ sealed: [UInt8], authenticating place: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw CryptographyError(.notAuthentic, "too short") }
-    var plaintext = [UInt8](repeating: 0, count: sealed.count - Self.overhead)
-    var tag = Array(sealed.suffix(Self.tagSize))
+    // Deciphered in its place.
+    var text = Array(sealed[Self.nonceSize..<sealed.count - Self.tagSize])
     let isAuthentic = unsafe context.use { context in
       unsafe sealed.withUnsafeBytes { input in
         guard let nonce = unsafe input.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
         var count: CInt = 0
-        let size = plaintext.count
-        return unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
-          && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
-          && (size == 0 || EVP_DecryptUpdate(context, &plaintext, &count, nonce + Self.nonceSize, CInt(size)) == 1)
-          && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(Self.tagSize), &tag) == 1
-          && EVP_DecryptFinal_ex(context, nil, &count) == 1
+        // The call is for tags that are read, too; this one only copies it.
+        let tag = unsafe UnsafeMutableRawPointer(mutating: nonce + sealed.count - Self.tagSize)
+        return unsafe text.withUnsafeMutableBufferPointer { text in
+          return unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
+            && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
+            && (text.isEmpty
+              || EVP_DecryptUpdate(context, text.baseAddress, &count, text.baseAddress, CInt(text.count)) == 1)
+            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(Self.tagSize), tag) == 1
+            && EVP_DecryptFinal_ex(context, nil, &count) == 1
+        }
       }
     }
     guard isAuthentic else {
       // Where it is only the tag that does not fit, OpenSSL gives no reason.
       throw CryptographyError(.notAuthentic)
     }
-    return plaintext
+    return text
   }
 }
 
