@@ -6,22 +6,25 @@ public enum RFC3339 {
     let days = Int(bounded - (bounded < 0 ? 86_399_999 : 0)) / 86_400_000
     let rest = Int(bounded) - days * 86_400_000
     let (year, month, day) = date(daysSince1970: days)
-    append(year / 100, to: &bytes)
-    append(year % 100, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    append(month, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    append(day, to: &bytes)
-    bytes.append(UInt8(ascii: "T"))
-    append(rest / 3_600_000, to: &bytes)
-    bytes.append(UInt8(ascii: ":"))
-    append(rest / 60_000 % 60, to: &bytes)
-    bytes.append(UInt8(ascii: ":"))
-    append(rest / 1000 % 60, to: &bytes)
-    bytes.append(UInt8(ascii: "."))
-    bytes.append(UInt8(ascii: "0") + UInt8(rest % 1000 / 100))
-    append(rest % 100, to: &bytes)
-    bytes.append(UInt8(ascii: "Z"))
+    var text: InlineArray<24, UInt8> = [
+      0x30, 0x30, 0x30, 0x30, UInt8(ascii: "-"), 0x30, 0x30, UInt8(ascii: "-"), 0x30, 0x30, UInt8(ascii: "T"),
+      0x30, 0x30, UInt8(ascii: ":"), 0x30, 0x30, UInt8(ascii: ":"), 0x30, 0x30, UInt8(ascii: "."),
+      0x30, 0x30, 0x30, UInt8(ascii: "Z"),
+    ]
+    func put(_ number: Int, _ place: Int) {
+      text[place] += UInt8(truncatingIfNeeded: number / 10)
+      text[place + 1] += UInt8(truncatingIfNeeded: number % 10)
+    }
+    put(year / 100, 0)
+    put(year % 100, 2)
+    put(month, 5)
+    put(day, 8)
+    put(rest / 3_600_000, 11)
+    put(rest / 60_000 % 60, 14)
+    put(rest / 1000 % 60, 17)
+    text[20] += UInt8(truncatingIfNeeded: rest % 1000 / 100)
+    put(rest % 100, 21)
+    unsafe text.span.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
   }
 
   /// The proleptic Gregorian date; the year is taken to begin in March, so that the leap day is its last one.
@@ -35,11 +38,5 @@ public enum RFC3339 {
     let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
     let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
     return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
-  }
-
-  /// Appends two digits.
-  private static func append(_ number: Int, to bytes: inout [UInt8]) {
-    bytes.append(UInt8(ascii: "0") + UInt8(number / 10))
-    bytes.append(UInt8(ascii: "0") + UInt8(number % 10))
   }
 }
