@@ -5,12 +5,13 @@ import EventLoop
 @Loop
 final class Callers {
   private let callers: [AccountsSettings.Caller]
-  private var limits: [String: RateLimit]
+  /// Of each caller.
+  private var limits: [RateLimit]
 
   /// These callers, each with so many requests a second.
   init(_ callers: [AccountsSettings.Caller], rate: Int) {
     self.callers = callers
-    limits = Dictionary(uniqueKeysWithValues: callers.map { ($0.name, RateLimit(rate, at: Loop.now)) })
+    limits = Array(repeating: RateLimit(rate, at: Loop.now), count: callers.count)
   }
 
   /// Who shows the value of a field `Authorization`; nil for nobody.
@@ -38,7 +39,10 @@ final class Callers {
   }
 
   /// Counts a request; how long the caller has to wait first, or nil.
-  func wait(of caller: AccountsSettings.Caller) -> Duration? { limits[caller.name]?.take(at: Loop.now) }
+  func wait(of caller: AccountsSettings.Caller) -> Duration? {
+    guard let place = callers.firstIndex(where: { $0.name == caller.name }) else { return nil }
+    return limits[place].take(at: Loop.now)
+  }
 }
 
 /// A bucket of requests: as many at once as in a second, and as many a second.
