@@ -82,7 +82,7 @@ final class AccountsEndpoint {
       return try await refresh(id, request, caller)
     case .deletion(let id):
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      return .json(private: try await deletions.show(id, by: caller.clients).json(auditLog))
+      return .json(private: try await deletions.show(id, by: caller.clients).json(auditLog).bytes)
     case .events:
       try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
       try Self.expectOnce("Last-Event-ID", in: request)
@@ -212,7 +212,7 @@ final class AccountsEndpoint {
     _ id: AccountID, _ request: HTTPRequest, _ caller: AccountsSettings.Caller
   ) async throws(Problem) -> HTTPResponse {
     let progress = try await deletions.request(id, named: try Self.idempotencyKey(of: request), by: caller)
-    var response = HTTPResponse.json(private: progress.json(auditLog), status: 202)
+    var response = HTTPResponse.json(private: progress.json(auditLog).bytes, status: 202)
     response.headers.append(("Location", Self.deletionPath + progress.deletion.id.text))
     return response
   }
@@ -225,11 +225,12 @@ final class AccountsEndpoint {
       do throws(Problem) { return .success(try AccessTokens.client(reading: body)) } catch { return .failure(error) }
     }
     let granted = try await accessTokens.refresh(id, for: try read.get(), of: caller.clients)
-    return .json(
-      private: [
-        "accessToken": .string(granted.token.text), "clientId": .string(granted.client.text),
-        "expiresIn": .integer(granted.lifetime.components.seconds),
-      ])
+    let answer = JSONWriter.object {
+      $0.add("accessToken", granted.token.text)
+      $0.add("clientId", granted.client.text)
+      $0.add("expiresIn", granted.lifetime.components.seconds)
+    }
+    return .json(private: answer)
   }
 
   private func knowledge(of id: AccountID) async throws(Problem) -> AccountKnowledge {
@@ -246,38 +247,42 @@ final class AccountsEndpoint {
 
 extension HTTPResponse {
   /// An answer that nobody on the way may keep.
-  fileprivate static func json(private value: JSONValue, status: Int = 200) -> HTTPResponse {
-    var response = json(value.bytes, status: status)
-    response.headers.append(("Cache-Control", "no-store"))
-    return response
+  fileprivate static func json(private bytes: [UInt8], status: Int = 200) -> HTTPResponse {
+    HTTPResponse(
+      status: status, headers: [("Content-Type", "application/json"), ("Cache-Control", "no-store")],
+      body: .bytes(bytes))
   }
 }
 
 extension SignedIn {
-  fileprivate var json: JSONValue {
-    var members: [JSONValue.Member] = [
-      .init("account", ["id": .string(id.description), "isNew": .boolean(isNew)]),
-      .init("sub", .string(token.account.subject.text)), .init("team", .string(token.account.team.text)),
-      .init("clientId", .string(token.client.text)), .init("signedInAt", .string(at.description)),
-    ]
-    if let email = token.email {
-      members.append(
-        .init(
-          "email",
-          [
-            "address": .string(email.address.text), "isVerified": .boolean(email.isVerified),
-            "isPrivate": .boolean(email.isPrivate),
-          ]))
+  fileprivate var json: [UInt8] {
+    JSONWriter.object { answer in
+      answer.add("account") {
+        $0.add("id", id.description)
+        $0.add("isNew", isNew)
+      }
+      answer.add("sub", token.account.subject.text)
+      answer.add("team", token.account.team.text)
+      answer.add("clientId", token.client.text)
+      answer.add("signedInAt", at)
+      if let email = token.email {
+        answer.add("email") {
+          $0.add("address", email.address.text)
+          $0.add("isVerified", email.isVerified)
+          $0.add("isPrivate", email.isPrivate)
+        }
+      }
+      answer.add("relay") { relay.write(to: &$0) }
+      answer.add("realUserStatus", token.realUserStatus?.name)
+      answer.add("transferSub", token.transferSubject?.text)
+      if let transfer {
+        answer.add("transfer") {
+          $0.add("key", transfer.key)
+          AccountOrigin(fromTeam: transfer.fromTeam, with: token.client, former: transfer.former).write(to: &$0)
+        }
+      }
+      answer.add("organization", token.organization)
     }
-    members.append(.init("relay", relay.answer))
-    if let status = token.realUserStatus { members.append(.init("realUserStatus", .string(status.name))) }
-    if let subject = token.transferSubject { members.append(.init("transferSub", .string(subject.text))) }
-    if let transfer {
-      let origin = AccountOrigin(fromTeam: transfer.fromTeam, with: token.client, former: transfer.former)
-      members.append(.init("transfer", .object([.init("key", .string(transfer.key))] + origin.members)))
-    }
-    if let organization = token.organization { members.append(.init("organization", .string(organization))) }
-    return .object(members)
   }
 }
 
@@ -292,49 +297,56 @@ extension VerifiedIdentityToken.RealUserStatus {
 }
 
 extension AccountProfile {
-  fileprivate func json(_ id: AccountID, _ signIns: [SignIn]) -> JSONValue {
-    var members: [JSONValue.Member] = [
-      .init("id", .string(id.description)), .init("sub", .string(account.subject.text)),
-      .init("team", .string(account.team.text)),
-      .init("state", .string(signIns.isEmpty ? "no-authorization" : "authorized")),
-    ]
-    if let signedInAt { members.append(.init("lastSignInAt", .string(signedInAt.description))) }
-    if let validatedAt = signIns.compactMap(\.validatedAt).max() {
-      members.append(.init("lastValidatedAt", .string(validatedAt.description)))
+  fileprivate func json(_ id: AccountID, _ signIns: [SignIn]) -> [UInt8] {
+    JSONWriter.object { answer in
+      answer.add("id", id.description)
+      answer.add("sub", account.subject.text)
+      answer.add("team", account.team.text)
+      answer.add("state", signIns.isEmpty ? "no-authorization" : "authorized")
+      answer.add("lastSignInAt", signedInAt)
+      answer.add("lastValidatedAt", signIns.compactMap(\.validatedAt).max())
+      answer.add("signIns", count: signIns.count) { index, item in
+        item.add("clientId", signIns[index].client.text)
+        item.add("signedInAt", signIns[index].time)
+        item.add("validatedAt", signIns[index].validatedAt)
+      }
+      answer.add("relay") { relay.write(to: &$0) }
+      if let origin { answer.add("transfer") { origin.write(to: &$0) } }
     }
-    let list = signIns.map { signIn -> JSONValue in
-      var members: [JSONValue.Member] = [
-        .init("clientId", .string(signIn.client.text)), .init("signedInAt", .string(signIn.time.description)),
-      ]
-      if let time = signIn.validatedAt { members.append(.init("validatedAt", .string(time.description))) }
-      return .object(members)
-    }
-    members += [.init("signIns", .array(list)), .init("relay", relay.answer)]
-    if let origin { members.append(.init("transfer", .object(origin.members))) }
-    return .object(members)
   }
 }
 
 extension AccountOrigin {
   /// The team of before, and the account there.
-  fileprivate var members: [JSONValue.Member] {
-    var members: [JSONValue.Member] = [.init("fromTeam", .string(fromTeam.text))]
-    if let former { members.append(.init("accountId", .string(former.description))) }
-    return members
+  fileprivate func write(to object: inout JSONWriter) {
+    object.add("fromTeam", fromTeam.text)
+    object.add("accountId", former?.description)
   }
 }
 
 extension RelayKnowledge {
   /// As applications are told: whether mail may be sent to the account's address, as siwa-email-relay says it.
-  fileprivate var answer: JSONValue {
+  fileprivate func write(to object: inout JSONWriter) {
     switch self {
     case .known(let state):
-      [
-        "status": .string(state.status.rawValue), "maySend": .boolean(state.status == .enabled),
-        "since": .string(state.since.description),
-      ]
-    case .unknown: ["status": "unknown", "maySend": false]
-    case .erased(let since): ["status": "erased", "maySend": false, "since": .string(since.description)]
+      object.add("status", state.status.rawValue)
+      object.add("maySend", state.status == .enabled)
+      object.add("since", state.since)
+    case .unknown:
+      object.add("status", "unknown")
+      object.add("maySend", false)
+    case .erased(let since):
+      object.add("status", "erased")
+      object.add("maySend", false)
+      object.add("since", since)
     }
+  }
+}
+
+extension JSONWriter {
+  /// A moment, in RFC 3339's form.
+  fileprivate mutating func add(_ name: StaticString, _ time: Timestamp?) {
+    guard let time else { return }
+    addPlain(name) { RFC3339.append(time.milliseconds, to: &$0) }
   }
 }
