@@ -131,7 +131,7 @@ let package = Package(
       ], beside: ["Python"]),
     .target(
       name: "TestSupport",
-      dependencies: ["COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
+      dependencies: ["CLinux", "COpenSSL", "Cryptography", "EventLoop", "HTTPServer", "Telemetry"],
       path: "Tests/TestSupport", exclude: ["Authentic"], swiftSettings: strict),
     // What stands in for Kafka around a consumer, and watches its store.
     .target(

@@ -2,6 +2,7 @@ import AccountEvents
 import Dispatch
 import EventLoop
 import SQLite
+import TestSupport
 import Testing
 
 @testable import AccountStore
@@ -70,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func whatIsBriefIsAnsweredOnTheLoop() async throws {
+  @Test(PageCache.isTold) func whatIsBriefIsAnsweredOnTheLoop() async throws {
     let store = try await rig.open()
     #expect(try await store.reads.run(isBrief: true) { _ in isOnTheLoop })
     #expect(try await !store.reads.run { _ in isOnTheLoop })
@@ -95,7 +96,7 @@ import Testing
     await store.close()
   }
 
-  @Test func whatFailsOnTheLoopIsAnsweredByTheThread() async throws {
+  @Test(PageCache.isTold) func whatFailsOnTheLoopIsAnsweredByTheThread() async throws {
     let store = try await rig.open()
     let asked = (1...3).map { number in
       ask {

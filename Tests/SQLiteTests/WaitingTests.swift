@@ -26,13 +26,13 @@ import Testing
     Result { () throws(SQLiteError) in try statement.first { row throws(SQLiteError) in try row.value(0) } }
   }
 
-  @Test func whatIsInMemoryIsReadWithoutWaiting() throws {
+  @Test(PageCache.isTold) func whatIsInMemoryIsReadWithoutWaiting() throws {
     let database = try open()
     let statement = try database.prepare("SELECT count(*) FROM person")
     #expect(try database.withoutWaiting { count(by: statement) }?.get() == 10_000)
   }
 
-  @Test func whatIsOnTheDiskAloneIsReadWithWaitingOnly() throws {
+  @Test(PageCache.isTold) func whatIsOnTheDiskAloneIsReadWithWaitingOnly() throws {
     let file = unsafe Glibc.open(path, O_RDWR | O_CLOEXEC)
     // Not before the database is closed: that would take its locks away.
     defer { close(file) }

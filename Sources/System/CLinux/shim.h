@@ -26,12 +26,18 @@ static inline int clinux_accept(int fd, struct sockaddr_storage *address) {
 }
 
 // preadv2(2) is one too. With RWF_NOWAIT it takes nothing from the disk: where the system has no such bytes in its memory,
-// it says EAGAIN, and EOPNOTSUPP where the file's system cannot tell.
+// it says EAGAIN, and EOPNOTSUPP where the file's system cannot tell. Linux 5.9 and 5.10 may say 0 before the end of a file
+// (preadv2(2), "Bugs"), which would be read as one: that is EAGAIN here, too.
 #include <sys/uio.h>
 extern ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags);
 static inline ssize_t clinux_read_from_memory(int fd, void *bytes, size_t count, off_t offset) {
   struct iovec part = {bytes, count};
-  return preadv2(fd, &part, 1, offset, 0x8 /* RWF_NOWAIT */);
+  ssize_t result = preadv2(fd, &part, 1, offset, 0x8 /* RWF_NOWAIT */);
+  if (result == 0 && count > 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  return result;
 }
 
 // syncfs(2) is one too.
