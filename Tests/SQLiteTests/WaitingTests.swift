@@ -48,6 +48,19 @@ import Testing
     }
   }
 
+  @Test func whatTakesLongIsNotReadToItsEnd() throws {
+    let database = try open()
+    let statement = try database.prepare(
+      "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 100000) SELECT max(n) FROM number"
+    )
+    let result = try #require(database.withoutWaiting { count(by: statement) })
+    #expect(throws: SQLiteError.self) { try result.get() }
+    #expect(try count(by: statement).get() == 100_000)
+    // What is short is read however often it was before.
+    let short = try database.prepare("SELECT 1")
+    for _ in 0..<2000 { #expect(try database.withoutWaiting { count(by: short) }?.get() == 1) }
+  }
+
   @Test func nobodysLockIsWaitedFor() throws {
     let (database, other) = (try open(), try open())
     let result = try other.transaction { () throws(SQLiteError) in
