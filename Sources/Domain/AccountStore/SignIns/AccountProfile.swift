@@ -49,6 +49,15 @@ struct ProfileFacts {
   /// How it came from another team.
   var origin: AccountOrigin?
 
+  /// Takes note of a refresh token: of each app the last sign-in counts, and the last validation.
+  mutating func note(_ signIn: AccountProfile.SignIn) {
+    guard let known = signIns.firstIndex(where: { $0.client == signIn.client }) else { return signIns.append(signIn) }
+    let last = signIns[known]
+    signIns[known] = AccountProfile.SignIn(
+      client: last.client, time: max(last.time, signIn.time),
+      validatedAt: [last.validatedAt, signIn.validatedAt].compactMap(\.self).max())
+  }
+
   /// What that comes to.
   func knowledge(of hash: AccountHash, with keys: StoreKeys) throws(AccountStoreError) -> AccountKnowledge {
     guard let row else { return relay.account.erasure.map { .erased(since: $0.at) } ?? .unknown }
