@@ -30,14 +30,7 @@ import Testing
   @Test func whoAsksWhileOthersAreAnsweredIsAnsweredAsOfTheNextMoment() async throws {
     let store = try await rig.open()
     try await store.fill(1...1)
-    let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
-    let busy = ask {
-      try await store.reads.run { _ in
-        entered.continuation.yield()
-        end.wait()
-      }
-    }
-    for await _ in entered.stream { break }
+    let (busy, end) = await occupy { wait in try await store.reads.run { _ in wait() } }
     let removal = ask { try await removeAccounts(store) }
     await Loop.nextTurn()
     let later = ask { try await isThere(store) }
@@ -80,14 +73,7 @@ import Testing
 
   @Test func theThreadAnswersWhereTheLoopWouldHaveToWait() async throws {
     let store = try await rig.open()
-    let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
-    let busy = ask {
-      try await store.readers.run { _ in
-        entered.continuation.yield()
-        end.wait()
-      }
-    }
-    for await _ in entered.stream { break }
+    let (busy, end) = await occupy { wait in try await store.readers.run { _ in wait() } }
     let brief = ask { try await store.reads.run(isBrief: true) { _ in isOnTheLoop } }
     await Loop.nextTurn()
     end.signal()
@@ -121,6 +107,21 @@ import Testing
 
   private func isThere(_ store: SQLiteAccountStore) async throws -> Bool {
     try await store.knowledge(of: store.id(of: Sample.account(1))) != .unknown
+  }
+
+  /// Has the readers' thread run what waits for `end`, and returns once it does.
+  private func occupy(
+    _ run: @escaping @Loop (_ wait: @escaping @Sendable () -> Void) async throws -> Void
+  ) async -> (busy: Task<Void, any Error>, end: DispatchSemaphore) {
+    let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+    let busy = ask {
+      try await run {
+        entered.continuation.yield()
+        end.wait()
+      }
+    }
+    for await _ in entered.stream { break }
+    return (busy, end)
   }
 
   /// Asks, in the order of these calls.

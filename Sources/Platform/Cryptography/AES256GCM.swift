@@ -70,7 +70,7 @@ public struct AES256GCM: Sendable {
         // The call is for tags that are read, too; this one only copies it.
         let tag = unsafe UnsafeMutableRawPointer(mutating: nonce + sealed.count - Self.tagSize)
         return unsafe text.withUnsafeMutableBufferPointer { text in
-          return unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
+          unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
             && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
             && (text.isEmpty
               || EVP_DecryptUpdate(context, text.baseAddress, &count, text.baseAddress, CInt(text.count)) == 1)

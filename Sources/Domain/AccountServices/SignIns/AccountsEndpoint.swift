@@ -248,9 +248,9 @@ final class AccountsEndpoint {
 extension HTTPResponse {
   /// An answer that nobody on the way may keep.
   fileprivate static func json(private bytes: [UInt8], status: Int = 200) -> HTTPResponse {
-    HTTPResponse(
-      status: status, headers: [("Content-Type", "application/json"), ("Cache-Control", "no-store")],
-      body: .bytes(bytes))
+    var response = json(bytes, status: status)
+    response.headers.append(("Cache-Control", "no-store"))
+    return response
   }
 }
 

@@ -10,18 +10,19 @@ import EventLoop
 final class SharedReads {
   /// Tells whoever has asked.
   private typealias Telling = @Sendable () -> Void
-  /// Asks a reader, or takes note that there is none; returns the failure, where it is one, and whom to tell. May be asked
-  /// again where nobody was told.
-  private typealias Question =
-    @Sendable (Result<SQLiteReader, AccountStoreError>) -> (failure: AccountStoreError?, tell: Telling)
+  private struct Question: Sendable {
+    /// Whether it reads a few rows, however much there is in the store.
+    let isBrief: Bool
+    /// Asks a reader, or takes note that there is none; returns the failure, where it is one, and whom to tell. May be asked
+    /// again where nobody was told.
+    let ask: @Sendable (Result<SQLiteReader, AccountStoreError>) -> (failure: AccountStoreError?, tell: Telling)
+  }
 
   /// Where more ask in one turn, the loop has enough to do, and what it costs to go to the thread is little for each.
   private static let mostAtOnce = 32
 
   private let readers: SQLiteThread<SQLiteReader>
   private var waiting: [Question] = []
-  /// Whether each of them reads a few rows.
-  private var areBrief = true
   private var isReading = false
 
   /// For questions to that thread.
@@ -33,13 +34,13 @@ final class SharedReads {
   ) async throws(AccountStoreError) -> Value {
     // Every question is answered once: it stands in `waiting` until whoever has asked is told.
     let result: Result<Value, AccountStoreError> = await unsafe withUnsafeContinuation { continuation in
-      waiting.append { reader in
-        let result = Result { () throws(AccountStoreError) in try question(try reader.get()) }
-        var failure: AccountStoreError?
-        if case .failure(let own) = result { failure = own }
-        return (failure, { unsafe continuation.resume(returning: result) })
-      }
-      if !isBrief { areBrief = false }
+      waiting.append(
+        Question(isBrief: isBrief) { reader in
+          let result = Result { () throws(AccountStoreError) in try question(try reader.get()) }
+          var failure: AccountStoreError?
+          if case .failure(let own) = result { failure = own }
+          return (failure, { unsafe continuation.resume(returning: result) })
+        })
       guard !isReading else { return }
       isReading = true
       Loop.afterTurn { [self] in
@@ -57,7 +58,7 @@ final class SharedReads {
   private func read() async {
     while !waiting.isEmpty {
       let questions = waiting
-      (waiting, areBrief) = ([], true)
+      waiting = []
       // Told on the loop, which is woken once for all of them.
       for tell in await readers.ask({ reader in Self.answer(questions, by: reader) }) { tell() }
       answerAtOnce()
@@ -68,14 +69,14 @@ final class SharedReads {
   /// Answers what is brief without waiting for anything. The first that fails, for whatever reason, is left for the thread,
   /// with all behind it.
   private func answerAtOnce() {
-    guard areBrief, waiting.count <= Self.mostAtOnce else { return }
+    guard waiting.count <= Self.mostAtOnce, waiting.allSatisfy(\.isBrief) else { return }
     let answered = readers.attempt { [waiting] reader in
       var answered: [Telling] = []
       _ = reader.withoutWaiting {
         do throws(AccountStoreError) {
           try reader.snapshot { () throws(AccountStoreError) in
             for question in waiting {
-              let (failure, tell) = question(.success(reader))
+              let (failure, tell) = question.ask(.success(reader))
               if let failure { throw failure }
               answered.append(tell)
             }
@@ -102,7 +103,7 @@ final class SharedReads {
         let reader = try reader.get()
         try reader.snapshot { () throws(AccountStoreError) in
           while let question = left.popFirst() {
-            let (failure, tell) = question(.success(reader))
+            let (failure, tell) = question.ask(.success(reader))
             answered.append(tell)
             // Whatever it has done to the snapshot: who comes behind it is answered in another one.
             if let failure { throw failure }
@@ -111,7 +112,7 @@ final class SharedReads {
       } catch {
         // Where one was asked already, the failure is that one's.
         guard left.count == count else { continue }
-        for question in left { answered.append(question(.failure(error)).tell) }
+        for question in left { answered.append(question.ask(.failure(error)).tell) }
         break
       }
     }
