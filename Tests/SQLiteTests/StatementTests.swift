@@ -132,6 +132,14 @@ import Testing
     try foreign.transaction { () throws(SQLiteError) in try foreign.execute("CREATE TABLE number (value INTEGER)") }
   }
 
+  /// SQLite asks after each 10,000 instructions whether the time is over, and counts the runs of a statement together.
+  @Test func aCommitThatHasHappenedWasNotInterrupted() throws {
+    _ = try database()
+    let foreign = try Database(
+      files.path + "/test.sqlite", .foreign(foreignKeys: false, statementTimeout: .zero), busyTimeout: .zero)
+    for _ in 1...20_000 { try foreign.transaction { () throws(SQLiteError) in } }
+  }
+
   @Test(arguments: [false, true])
   func somebodyElsesDatabaseKeepsSQLitesDefaults(foreignKeys: Bool) throws {
     _ = try database()

@@ -33,6 +33,9 @@ import EventLoop
   private let statementTimeout: Duration?
   /// When the statement that runs has run for long enough.
   private var statementEnd = MonotonicTime.distantFuture
+  /// What transactions begin and end with, where it is compiled. They run for each group of events, and each time somebody
+  /// asks; to compile one takes longer than to run it.
+  private var steps = unsafe [OpaquePointer?](repeating: nil, count: Step.allCases.count)
 
   /// Opens the database at `path`. Another connection's lock is waited for, for as long as `busyTimeout`.
   ///
@@ -68,6 +71,7 @@ import EventLoop
   }
 
   deinit {
+    for step in Step.allCases { unsafe sqlite3_finalize(steps[step.rawValue]) }
     // With the last statement, where there still are some; none of them can be used any more.
     unsafe sqlite3_close_v2(handle)
   }
@@ -237,35 +241,76 @@ import EventLoop
       }, Unmanaged.passUnretained(self).toOpaque())
   }
 
+  /// What begins or ends a transaction, or a part of one.
+  private enum Step: Int, CaseIterable {
+    case begin
+    /// It waits for the lock at its beginning. Later, SQLite could only refuse.
+    case beginImmediate
+    case commit, rollback
+    case beginPart, endPart, undoPart
+
+    var text: StaticString {
+      switch self {
+      case .begin: "BEGIN"
+      case .beginImmediate: "BEGIN IMMEDIATE"
+      case .commit: "COMMIT"
+      case .rollback: "ROLLBACK"
+      case .beginPart: "SAVEPOINT part"
+      case .endPart: "RELEASE part"
+      case .undoPart: "ROLLBACK TO part"
+      }
+    }
+  }
+
   /// How a transaction, or a part of one, begins and ends.
   private struct Bounds {
-    let beginning, end, undoing: StaticString
+    let beginning, end: Step
+    let undoing: [Step]
     var isPart = false
 
-    /// Immediate: it waits for the lock at its beginning. Later, SQLite could only refuse.
-    static let writing = Bounds(beginning: "BEGIN IMMEDIATE", end: "COMMIT", undoing: "ROLLBACK")
-    static let reading = Bounds(beginning: "BEGIN", end: "COMMIT", undoing: "ROLLBACK")
-    static let part = Bounds(
-      beginning: "SAVEPOINT part", end: "RELEASE part", undoing: "ROLLBACK TO part; RELEASE part", isPart: true)
+    static let writing = Bounds(beginning: .beginImmediate, end: .commit, undoing: [.rollback])
+    static let reading = Bounds(beginning: .begin, end: .commit, undoing: [.rollback])
+    static let part = Bounds(beginning: .beginPart, end: .endPart, undoing: [.undoPart, .endPart], isPart: true)
+  }
+
+  /// Compiles the step where that was not done before, and takes it.
+  private func take(_ step: Step) throws(SQLiteError) {
+    let statement: OpaquePointer
+    if let compiled = unsafe steps[step.rawValue] {
+      unsafe statement = compiled
+    } else {
+      unsafe statement = try Statement.compile(step.text, in: self)
+      unsafe steps[step.rawValue] = statement
+    }
+    statementBegins()
+    // SQLite asks whether to interrupt a statement once all its runs together have so many instructions, even behind its
+    // last one: a commit would have failed that has happened. So none counts what went before.
+    unsafe sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1)
+    let result = unsafe sqlite3_step(statement)
+    // It returns the failure of the step.
+    unsafe sqlite3_reset(statement)
+    guard result == SQLITE_DONE else { throw unsafe SQLiteError(result, of: handle) }
   }
 
   private func transaction<Value, Failure: Error>(
     _ bounds: Bounds, translating translate: (SQLiteError) -> Failure,
     noting note: (inout Failure, _ rollback: SQLiteError) -> Void, _ body: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    do throws(SQLiteError) { try execute(bounds.beginning) } catch { throw translate(error) }
+    do throws(SQLiteError) { try take(bounds.beginning) } catch { throw translate(error) }
     do throws(Failure) {
       let value = try body()
-      do throws(SQLiteError) { try execute(bounds.end) } catch { throw translate(error) }
+      do throws(SQLiteError) { try take(bounds.end) } catch { throw translate(error) }
       return value
     } catch {
       // After some failures SQLite has rolled back by itself.
       guard isInTransaction else { throw error }
       var error = error
-      do throws(SQLiteError) { try execute(bounds.undoing) } catch let second {
+      do throws(SQLiteError) {
+        for step in bounds.undoing { try take(step) }
+      } catch let second {
         note(&error, second)
         // A part that stays would be committed with the rest.
-        if bounds.isPart { do throws(SQLiteError) { try execute("ROLLBACK") } catch let third { note(&error, third) } }
+        if bounds.isPart { do throws(SQLiteError) { try take(.rollback) } catch let third { note(&error, third) } }
       }
       throw error
     }

@@ -10,12 +10,8 @@ import CSQLite
   private let places: [Int32]?
 
   init(_ sql: StaticString, in database: Database) throws(SQLiteError) {
-    let text = unsafe UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self)
-    let (compiled, length) = try unsafe Self.compile(text, sql.utf8CodeUnitCount, in: database)
-    guard let handle = unsafe compiled else { preconditionFailure("no statement in \(sql)") }
-    precondition(length == sql.utf8CodeUnitCount, "more than one statement in \(sql)")
     (self.database, places) = (database, nil)
-    unsafe self.handle = handle
+    unsafe handle = try Self.compile(sql, in: database)
   }
 
   init(unescaped sql: String, parameters names: [String], in database: Database) throws(SQLiteError) {
@@ -36,6 +32,15 @@ import CSQLite
     }
     (self.database, self.places) = (database, places)
     unsafe self.handle = handle
+  }
+
+  /// The one statement in the text; whoever calls finalizes it.
+  static func compile(_ sql: StaticString, in database: Database) throws(SQLiteError) -> OpaquePointer {
+    let text = unsafe UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self)
+    let (compiled, length) = try unsafe compile(text, sql.utf8CodeUnitCount, in: database)
+    guard let handle = unsafe compiled else { preconditionFailure("no statement in \(sql)") }
+    precondition(length == sql.utf8CodeUnitCount, "more than one statement in \(sql)")
+    return unsafe handle
   }
 
   /// The first statement in the text, if there is one, and where it ends.
