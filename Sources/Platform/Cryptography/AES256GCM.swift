@@ -61,23 +61,25 @@ public struct AES256GCM: Sendable {
   /// What was sealed with this key for the same place. Throws `.notAuthentic` for anything else, of whatever length.
   public func open(_ sealed: [UInt8], authenticating place: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw CryptographyError(.notAuthentic, "too short") }
-    // Deciphered in its place.
-    var text = Array(sealed[Self.nonceSize..<sealed.count - Self.tagSize])
-    let isAuthentic = unsafe context.use { context in
-      unsafe sealed.withUnsafeBytes { input in
-        guard let nonce = unsafe input.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
-        var count: CInt = 0
-        // The call is for tags that are read, too; this one only copies it.
-        let tag = unsafe UnsafeMutableRawPointer(mutating: nonce + sealed.count - Self.tagSize)
-        return unsafe text.withUnsafeMutableBufferPointer { text in
-          unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
+    var isAuthentic = false
+    let text = unsafe [UInt8](unsafeUninitializedCapacity: sealed.count - Self.overhead) { text, length in
+      isAuthentic = unsafe context.use { context in
+        unsafe sealed.withUnsafeBytes { input in
+          guard let nonce = unsafe input.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
+          var count: CInt = 0
+          let cipher = unsafe nonce + Self.nonceSize
+          // The call is for tags that are read, too; this one only copies it.
+          let tag = unsafe UnsafeMutableRawPointer(mutating: nonce + sealed.count - Self.tagSize)
+          return unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
             && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
             && (text.isEmpty
-              || EVP_DecryptUpdate(context, text.baseAddress, &count, text.baseAddress, CInt(text.count)) == 1)
+              || EVP_DecryptUpdate(context, text.baseAddress, &count, cipher, CInt(sealed.count - Self.overhead)) == 1)
             && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(Self.tagSize), tag) == 1
             && EVP_DecryptFinal_ex(context, nil, &count) == 1
         }
       }
+      // What is not authentic is nobody's to see.
+      length = isAuthentic ? sealed.count - Self.overhead : 0
     }
     guard isAuthentic else {
       // Where it is only the tag that does not fit, OpenSSL gives no reason.

@@ -14,8 +14,7 @@ struct SealedPlace {
     bytes.reserveCapacity(parts.reduce(name.utf8.count) { $0 + 4 + $1.count })
     bytes.append(contentsOf: name.utf8)
     for part in parts {
-      let count = UInt32(part.count)
-      for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }
+      unsafe withUnsafeBytes(of: UInt32(part.count).bigEndian) { unsafe bytes.append(contentsOf: $0) }
       bytes.append(contentsOf: part)
     }
     self.bytes = bytes
