@@ -13,6 +13,9 @@ import Testing
   func readsAndWritesTheExamples(text: String, bytes: [UInt8]) {
     #expect(Base64URL.decode(text) == bytes)
     #expect(Base64URL.encode(bytes) == text)
+    var behind = Array("id:".utf8)
+    unsafe Base64URL.append(bytes.span.bytes, to: &behind)
+    #expect(String(decoding: behind, as: UTF8.self) == "id:" + text)
   }
 
   @Test(arguments: [

@@ -73,6 +73,16 @@ extension Base64URL {
     }
   }
 
+  /// Appends the text form of `bytes` to `text`.
+  public static func append(_ bytes: RawSpan, to text: inout [UInt8]) {
+    unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: (bytes.byteCount * 4 + 2) / 3) { buffer in
+      let count = unsafe bytes.withUnsafeBytes { input in
+        unsafe alphabet.withUnsafeBufferPointer { alphabet in unsafe encode(input, alphabet, buffer) }
+      }
+      unsafe text.append(contentsOf: buffer[..<count])
+    }
+  }
+
   /// Writes the text form of `input`, and returns how long it is.
   private static func encode(
     _ input: UnsafeRawBufferPointer, _ alphabet: UnsafeBufferPointer<UInt8>, _ output: UnsafeMutableBufferPointer<UInt8>

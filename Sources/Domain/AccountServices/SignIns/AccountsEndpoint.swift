@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountStore
 import AppleID
+import Cryptography
 import EventLoop
 import HTTPClient
 import HTTPServer
@@ -248,17 +249,17 @@ final class AccountsEndpoint {
 extension HTTPResponse {
   /// An answer that nobody on the way may keep.
   fileprivate static func json(private bytes: [UInt8], status: Int = 200) -> HTTPResponse {
-    var response = json(bytes, status: status)
-    response.headers.append(("Cache-Control", "no-store"))
-    return response
+    HTTPResponse(status: status, headers: privateJSON, body: .bytes(bytes))
   }
+
+  private static let privateJSON = json([]).headers + [("Cache-Control", "no-store")]
 }
 
 extension SignedIn {
   fileprivate var json: [UInt8] {
     JSONWriter.object { answer in
       answer.add("account") {
-        $0.add("id", id.description)
+        $0.add("id", id)
         $0.add("isNew", isNew)
       }
       answer.add("sub", token.account.subject.text)
@@ -299,7 +300,7 @@ extension VerifiedIdentityToken.RealUserStatus {
 extension AccountProfile {
   fileprivate func json(_ id: AccountID, _ signIns: [SignIn]) -> [UInt8] {
     JSONWriter.object { answer in
-      answer.add("id", id.description)
+      answer.add("id", id)
       answer.add("sub", account.subject.text)
       answer.add("team", account.team.text)
       answer.add("state", signIns.isEmpty ? "no-authorization" : "authorized")
@@ -320,7 +321,7 @@ extension AccountOrigin {
   /// The team of before, and the account there.
   fileprivate func write(to object: inout JSONWriter) {
     object.add("fromTeam", fromTeam.text)
-    object.add("accountId", former?.description)
+    object.add("accountId", former)
   }
 }
 
@@ -344,6 +345,12 @@ extension RelayKnowledge {
 }
 
 extension JSONWriter {
+  /// An account's id, as it is described.
+  fileprivate mutating func add(_ name: StaticString, _ id: AccountID?) {
+    guard let id else { return }
+    addPlain(name) { unsafe Base64URL.append(id.bytes.span.bytes, to: &$0) }
+  }
+
   /// A moment, in RFC 3339's form.
   fileprivate mutating func add(_ name: StaticString, _ time: Timestamp?) {
     guard let time else { return }
