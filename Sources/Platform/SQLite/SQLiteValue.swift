@@ -55,6 +55,8 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
 @safe public struct Parameter: ~Copyable {
   let statement: OpaquePointer
   let index: Int32
+  /// The statement's own, which outlives this.
+  unowned(unsafe) let bound: BoundBytes
 
   /// Binds an integer.
   public func bind(_ value: Int64) throws(SQLiteError) {
@@ -68,7 +70,10 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
     var value = value
     let result = value.withUTF8 { utf8 in
       unsafe utf8.withMemoryRebound(to: CChar.self) { text in
-        unsafe csqlite_bind_text(statement, index, text.baseAddress, UInt64(text.count))
+        let kept = unsafe bound.keep(UnsafeRawBufferPointer(text))
+        return unsafe csqlite_bind_text(
+          statement, index, kept?.assumingMemoryBound(to: CChar.self) ?? text.baseAddress, UInt64(text.count),
+          kept == nil)
       }
     }
     try check(result)
@@ -78,7 +83,9 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
   public func bind(_ value: [UInt8]) throws(SQLiteError) {
     if index == 0 { return }
     let result = unsafe value.withUnsafeBytes { bytes in
-      unsafe csqlite_bind_bytes(statement, index, bytes.baseAddress, UInt64(bytes.count))
+      let kept = unsafe bound.keep(bytes)
+      return unsafe csqlite_bind_bytes(
+        statement, index, kept ?? bytes.baseAddress, UInt64(bytes.count), kept == nil)
     }
     try check(result)
   }

@@ -8,10 +8,12 @@ import CSQLite
   private let handle: OpaquePointer
   /// Where each value goes, and whether it goes anywhere: 0. Nil where values go to the parameters in their order.
   private let places: [Int32]?
+  private let bound: BoundBytes
 
   init(_ sql: StaticString, in database: Database) throws(SQLiteError) {
     (self.database, places) = (database, nil)
     unsafe handle = try Self.compile(sql, in: database)
+    bound = unsafe BoundBytes(for: Int(sqlite3_bind_parameter_count(handle)))
   }
 
   init(unescaped sql: String, parameters names: [String], in database: Database) throws(SQLiteError) {
@@ -31,7 +33,7 @@ import CSQLite
       throw SQLiteError(.other, detail: "a parameter beside \(names.joined(separator: " and "))")
     }
     (self.database, self.places) = (database, places)
-    unsafe self.handle = handle
+    unsafe (self.handle, bound) = (handle, BoundBytes(for: Int(sqlite3_bind_parameter_count(handle))))
   }
 
   /// The one statement in the text; whoever calls finalizes it.
@@ -112,7 +114,7 @@ import CSQLite
   @usableFromInline
   func parameter(_ place: Int32) -> Parameter {
     let index = places.map { Int(place) <= $0.count ? $0[Int(place) - 1] : 0 } ?? place
-    return unsafe Parameter(statement: handle, index: index)
+    return unsafe Parameter(statement: handle, index: index, bound: bound)
   }
 
   /// The run begins, with so many values.
@@ -143,5 +145,6 @@ import CSQLite
     // It returns the failure of the run, which was thrown already.
     unsafe sqlite3_reset(handle)
     unsafe sqlite3_clear_bindings(handle)
+    bound.forget()
   }
 }
