@@ -86,6 +86,18 @@ import CSQLite
     while try step() { try body(row) }
   }
 
+  /// Runs it to its end with what `bind` binds, and calls `body` with each row.
+  @inlinable
+  public func forEach(
+    binding bind: (inout Bindings) throws(SQLiteError) -> Void, row body: (borrowing Row) throws(SQLiteError) -> Void
+  ) throws(SQLiteError) {
+    defer { end() }
+    var bindings = Bindings(self)
+    try bind(&bindings)
+    begin()
+    while try step() { try body(row) }
+  }
+
   /// Runs it to its end, and returns what `body` makes of the first row; nil where there is none.
   @inlinable
   public func first<each Value: SQLiteValue, Result>(
@@ -123,8 +135,11 @@ import CSQLite
     precondition(
       unsafe Int(count) == places?.count ?? Int(sqlite3_bind_parameter_count(handle)),
       "\(count) values for another number of parameters")
-    database.statementBegins()
+    begin()
   }
+
+  @usableFromInline
+  func begin() { database.statementBegins() }
 
   /// The row that it stands on.
   @usableFromInline var row: Row { unsafe Row(statement: handle) }

@@ -44,11 +44,8 @@ package final class SQLiteAccountStore: AccountStore {
   ) async throws(AccountStoreError) -> [EventStanding] {
     try await writer.run { file throws(AccountStoreError) in
       try file.read(of: events.lazy.map(\.account)) { () throws(SQLiteError) in
-        var standings: [EventStanding] = []
-        for event in events {
-          standings.append(try file.ledger.facts(of: file.keys.current(event), for: consumer).standing(of: event))
-        }
-        return standings
+        let facts = try file.ledger.facts(of: events.map { (file.keys.current($0), consumer) })
+        return zip(facts, events).map { $0.standing(of: $1) }
       }
     }
   }

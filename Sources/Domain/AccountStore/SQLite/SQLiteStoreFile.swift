@@ -68,13 +68,11 @@ final class SQLiteStoreFile {
       let relatives = try relatives(of: settlements)
       let linked = try LinkedSettlements(settlements, relatives, keys)
       let (facts, kept) = try AccountStoreError.translating { () throws(SQLiteError) in
-        var facts: [EventFacts] = []
+        let facts = try ledger.facts(of: linked.all.lazy.map { ($0.event, $0.consumer) })
         var kept: [AccountHash: KeptAccount] = [:]
-        facts.reserveCapacity(linked.all.count)
-        for settlement in linked.all {
-          let event = settlement.event
-          facts.append(try ledger.facts(of: event, for: settlement.consumer))
-          if settlement.erases { kept[event.hash] = try accounts.kept(of: event.hash) }
+        for settlement in linked.all where settlement.erases {
+          let hash = settlement.event.hash
+          kept[hash] = try accounts.kept(of: hash)
         }
         return (facts, kept)
       }
