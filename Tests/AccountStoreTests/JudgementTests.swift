@@ -134,6 +134,47 @@ import Testing
     }
   }
 
+  /// As many as a database reads at once, one more, and more than twice as many.
+  @Test(arguments: Implementation.all, [1, 15, 16, 17, 45])
+  func eachOfManyIsJudgedByWhatBearsOnIt(_ implementation: Implementation, count: Int) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      var (events, standings): ([EventReference], [EventStanding]) = ([], [])
+      for number in 0..<count {
+        let account = Sample.account(number)
+        // Ids in another order than the events are asked about.
+        let event = Sample.event("\(number * 7 % 45)", of: account, at: 10, yieldsTo: [.erasure, .signIn])
+        let newer = Sample.event("newer-\(number)", of: account, at: 20)
+        events.append(event)
+        switch number % 7 {
+        case 0: standings.append(.open(FailedAttempts()))
+        case 1:
+          _ = try await store.settle([event.settled(detail: "\(number)")], at: now)
+          standings.append(.settled(event.entry(detail: "\(number)", at: now)))
+        case 2:
+          // Its fence stands with the state of mail, and the next one's does not.
+          _ = try await store.settle([newer.settled(.setRelay(Sample.enabled(20)))], at: now)
+          standings.append(.superseded(.newerEvent))
+        case 3:
+          _ = try await store.settle([newer.settled()], at: now)
+          standings.append(.superseded(.newerEvent))
+        case 4:
+          let failure = FailedAttempt(at: event, by: Sample.relay, cause: "timeout", time: Sample.time(Int64(number)))
+          standings.append(.open(try await store.count([failure])[0]))
+        case 5:
+          _ = try await store.recordSignIn(account, at: Sample.time(30), tokens: [])
+          standings.append(.superseded(.newerSignIn))
+        default:
+          _ = try await store.settle([newer.settled(by: Sample.eraser, .eraseAccount(isFinal: true))], at: now)
+          standings.append(.superseded(.erased))
+        }
+      }
+      #expect(try await store.standings(of: events, for: Sample.relay) == standings)
+      #expect(
+        try await store.standings(of: events.reversed(), for: Sample.relay) == standings.reversed(),
+        "in whichever order")
+    }
+  }
+
   /// The same events in every order, alone and in one transaction: one answer.
   @Test(
     arguments: Implementation.all,

@@ -37,6 +37,84 @@ import Testing
     #expect(isSame == true)
   }
 
+  /// What there is room for, what there is not, and again what there is.
+  @Test(arguments: [
+    [0, 1, 64], [64, 64, 64], [65, 127, 1], [1, 191, 0], [192, 192, 0], [193, 1, 190], [0, 0, 192],
+  ])
+  func whatABoundValueIsHasNothingToDoWithTheOthersLengths(lengths: [Int]) throws {
+    let select = try database().prepare("SELECT ?, ?, ?")
+    for letter in ["a", "b"] {
+      let texts = lengths.map { String(repeating: letter, count: $0) }
+      let bytes = lengths.map { [UInt8](repeating: 7, count: $0) }
+      let sameTexts = try select.first(texts[0], texts[1], texts[2]) { row throws(SQLiteError) in
+        [try row.value(0, as: String.self), try row.value(1), try row.value(2)]
+      }
+      let mixed = try select.first(bytes[0], texts[1], bytes[2]) { row throws(SQLiteError) in
+        (try row.value(0, as: [UInt8].self), try row.value(1, as: String.self), try row.value(2, as: [UInt8].self))
+      }
+      #expect(sameTexts == texts)
+      #expect(mixed?.0 == bytes[0] && mixed?.1 == texts[1] && mixed?.2 == bytes[2])
+    }
+  }
+
+  /// A run's rows, and its values until it ends, are its own: another run of another statement changes none of them.
+  @Test func whatIsBoundStaysWhileItIsNeeded() throws {
+    let database = try database()
+    try database.execute(
+      """
+      CREATE TABLE word (number INTEGER PRIMARY KEY, text TEXT NOT NULL, upper TEXT) STRICT;
+      CREATE TRIGGER uppercase AFTER INSERT ON word BEGIN
+        UPDATE word SET upper = upper(new.text) WHERE number = new.number;
+      END
+      """)
+    let insertion = try database.prepare(
+      "INSERT INTO word (text) VALUES (?1), (?2), (?1 || ?2) RETURNING text, ?1 || '-' || ?2")
+    let other = try database.prepare("SELECT count(*) FROM word WHERE text <> ?")
+    for number in 0..<3 {
+      let (one, two) = ("one \(number)", "two \(number)")
+      var rows: [[String]] = []
+      try insertion.forEach(one, two) { row throws(SQLiteError) in
+        _ = try other.first("ONE OTHER") { row throws(SQLiteError) in try row.value(0, as: Int64.self) }
+        rows.append([try row.value(0), try row.value(1)])
+      }
+      #expect(rows == [one, two, one + two].map { [$0, "\(one)-\(two)"] })
+    }
+    let upper: Int64? = try database.prepare("SELECT count(*) FROM word WHERE upper = upper(text)").first {
+      row throws(SQLiteError) in try row.value(0)
+    }
+    #expect(upper == 9)
+  }
+
+  @Test func parametersForManyAreNullWhereNothingIsBound() throws {
+    let database = try database()
+    let select = try database.prepare("WITH pair (name, bytes) AS (VALUES (?, ?), (?, ?), (?, ?)) SELECT * FROM pair")
+    /// What it returns where the first pairs are these.
+    func rows(_ names: [String]) throws -> [String?] {
+      var (rows, lengths): ([String?], [Int?]) = ([], [])
+      try select.forEach { bindings throws(SQLiteError) in
+        for name in names { try bindings.add(name, [UInt8](name.utf8)) }
+      } row: { row throws(SQLiteError) in
+        rows.append(try row.value(0))
+        lengths.append(try row.value(1, as: [UInt8]?.self)?.count)
+      }
+      #expect(lengths == rows.map { $0?.utf8.count })
+      return rows
+    }
+    #expect(try rows(["one", "two", "three"]) == ["one", "two", "three"])
+    #expect(try rows(["four"]) == ["four", nil, nil], "what an earlier run was given is forgotten")
+    #expect(try rows([]) == [nil, nil, nil])
+    #expect(throws: SQLiteError.self, "more than there are parameters for") { try rows(["1", "2", "3", "4"]) }
+    let failure = #expect(throws: SQLiteError.self) {
+      try select.forEach { bindings throws(SQLiteError) in
+        try bindings.add("one", [1])
+        throw SQLiteError.unexpectedValue("enough")
+      } row: { _ in
+      }
+    }
+    #expect(failure == .unexpectedValue("enough"))
+    #expect(try rows(["five"]) == ["five", nil, nil])
+  }
+
   @Test func nothingIsNotEmpty() throws {
     let select = try database().prepare("SELECT ? IS NULL, ? IS NULL, ? IS NULL, ?")
     let none: String? = nil
@@ -138,6 +216,32 @@ import Testing
     let foreign = try Database(
       files.path + "/test.sqlite", .foreign(foreignKeys: false, statementTimeout: .zero), busyTimeout: .zero)
     for _ in 1...20_000 { try foreign.transaction { () throws(SQLiteError) in } }
+  }
+
+  /// In either encoding, with parameters that are used more than once, in another order, and not at all.
+  @Test(arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
+  func aStatementOfSomebodyElsesGetsWhatItAsksFor(encoding: String) throws {
+    let foreign = try Database(
+      files.write("other.sqlite", ""), .foreign(foreignKeys: false, statementTimeout: .seconds(300)), busyTimeout: .zero
+    )
+    switch encoding {
+    case "UTF-8": try foreign.execute("PRAGMA encoding = 'UTF-8'")
+    case "UTF-16le": try foreign.execute("PRAGMA encoding = 'UTF-16le'")
+    default: try foreign.execute("PRAGMA encoding = 'UTF-16be'")
+    }
+    try foreign.execute("CREATE TABLE person (id VARCHAR, mail TEXT COLLATE NOCASE)")
+    let names = ["$1", "$2", "$3"]
+    let insertion = try foreign.prepare(unescaped: "INSERT INTO person VALUES ($3, $1), ($1, $1);", parameters: names)
+    let long = String(repeating: "ü", count: 500)
+    for third in ["drei", long] { try insertion.run("Eins", "zwei", third) }
+    let select = try foreign.prepare(
+      unescaped: "SELECT id, $1 FROM person WHERE mail = $1 AND id <> $1 ORDER BY length(id), id DESC",
+      parameters: names)
+    var found: [String] = []
+    try select.forEach("eins", "zwei", "drei") { row throws(SQLiteError) in
+      found += [try row.value(0), try row.value(1)]
+    }
+    #expect(found == ["drei", "eins", "Eins", "eins", "Eins", "eins", long, "eins"])
   }
 
   @Test(arguments: [false, true])

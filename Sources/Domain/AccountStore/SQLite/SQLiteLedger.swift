@@ -82,13 +82,10 @@ final class SQLiteLedger {
   func facts(
     of events: some RandomAccessCollection<(event: EventReference, consumer: ConsumerName)>
   ) throws(SQLiteError) -> [EventFacts] {
-    var facts: [EventFacts] = []
-    facts.reserveCapacity(events.count)
-    var rest = events[...]
+    var facts: [EventFacts?] = .init(repeating: nil, count: events.count)
+    var (rest, first) = (events[...], 0)
     while !rest.isEmpty {
       let some = rest.prefix(Self.atOnce)
-      rest = rest.dropFirst(Self.atOnce)
-      let first = facts.count
       try reading.forEach { bindings throws(SQLiteError) in
         for (event, consumer) in some {
           try bindings.add(
@@ -96,16 +93,22 @@ final class SQLiteLedger {
             Int64(event.weight.tie))
         }
       } row: { row throws(SQLiteError) in
-        guard try row.count(15) == facts.count - first else { throw .malformed("rows in another order") }
-        facts.append(
-          EventFacts(
-            entry: try LedgerEntry(reading: row), isOutweighed: try row.value(6, as: Int64.self) == 1,
-            attempts: FailedAttempts(count: try row.count(7) ?? 0, since: try row.timeIfPresent(8)),
-            account: try AccountFacts(reading: row, from: 9)))
+        // SQLite may return the rows in any order.
+        guard let place = try row.count(15), (0..<some.count).contains(place) else {
+          throw .malformed("a row for no event")
+        }
+        facts[first + place] = EventFacts(
+          entry: try LedgerEntry(reading: row), isOutweighed: try row.value(6, as: Int64.self) == 1,
+          attempts: FailedAttempts(count: try row.count(7) ?? 0, since: try row.timeIfPresent(8)),
+          account: try AccountFacts(reading: row, from: 9))
       }
-      guard facts.count == first + some.count else { throw .malformed("rows that are always there") }
+      rest = rest.dropFirst(Self.atOnce)
+      first += Self.atOnce
     }
-    return facts
+    return try facts.map { facts throws(SQLiteError) in
+      guard let facts else { throw .malformed("a row that is always there") }
+      return facts
+    }
   }
 
   /// Writes down what became of events, and what they make void. `generation` is that of their accounts' hashes.
