@@ -39,6 +39,7 @@ public final class RunningProgram {
   private let outputPipe: ProgramOutput
   private let errorPipe: ProgramOutput
   private var input: CInt?
+  private let ending: ProcessEnd
   private var end: End?
 
   /// Runs `body` with one of our programs, which lies beside the tests, then kills it if it still runs.
@@ -96,18 +97,14 @@ public final class RunningProgram {
     let leash = endsWithItsInput ? [] : ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"]
     identifier = try ChildProcess.spawn(
       leash + [path] + arguments, environment, (input.reading, output.writing, errors.writing), inGroupOfItsOwn: false)
+    ending = ProcessEnd(of: identifier)
     for number in [input.reading, output.writing, errors.writing] { close(number) }
     self.input = input.writing
     outputPipe = try ProgramOutput(output.reading)
     errorPipe = try ProgramOutput(errors.reading)
   }
 
-  isolated deinit {
-    endInput()
-    // One that ends when nobody holds this any more must not stay a zombie: while there is any, the thread of Swift
-    // Testing that waits for the ends of exit tests takes a processor for itself.
-    if end == nil { Task.detached { [identifier] in _ = await Self.status(of: identifier) } }
-  }
+  isolated deinit { endInput() }
 
   /// Waits for a line on the standard error that holds all of `words`, any line where there are none, and returns it
   /// without its newline.
@@ -121,9 +118,7 @@ public final class RunningProgram {
   }
 
   /// Sends a signal.
-  public func signal(_ number: Int32) {
-    if end == nil { Glibc.kill(identifier, number) }
-  }
+  public func signal(_ number: Int32) { ending.signal(number) }
 
   /// Writes to its standard input, at most a megabyte in all: what the pipe holds. What has ended reads nothing any more, and
   /// its end says why.
@@ -159,23 +154,11 @@ public final class RunningProgram {
 
   private func reap() async -> End {
     if let end { return end }
-    let status = await Self.status(of: identifier)
+    let status = await ending.status()
     // As the macros of wait(2) take it apart.
     let end: End = status & 0x7f == 0 ? .exit(status >> 8 & 0xff) : .signal(status & 0x7f)
     self.end = end
     return end
-  }
-
-  /// Waits for the end of a process, and returns what wait(2) says of it.
-  private nonisolated static func status(of identifier: pid_t) async -> CInt {
-    let thread = BlockingThread(named: "wait-for-end")
-    let status = await thread.run {
-      var status: CInt = 0
-      while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-      return status
-    }
-    thread.close()
-    return status
   }
 
   private func line(of pipe: ProgramOutput, _ words: [String]) async throws -> String {
