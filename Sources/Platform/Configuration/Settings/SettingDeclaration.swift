@@ -34,9 +34,16 @@ public struct SettingDeclaration: Sendable, Hashable {
     case rest
   }
 
-  var components: [Component] {
+  /// The keys of the path. Taken apart once: every name in the file is held against every setting.
+  let components: [Component]
+
+  init(
+    path: String, variable: String, type: String, preset: Preset, help: String, isSecret: Bool, isProperties: Bool
+  ) {
+    (self.path, self.variable, self.type, self.preset, self.help) = (path, variable, type, preset, help)
+    (self.isSecret, self.isProperties) = (isSecret, isProperties)
     let keys = path.split(separator: ".", omittingEmptySubsequences: false)
-    return keys.enumerated().map { index, key in
+    components = keys.enumerated().map { index, key in
       guard key.hasPrefix("{") else { return .name(String(key)) }
       return isProperties && index == keys.count - 1 ? .rest : .any
     }
@@ -44,7 +51,6 @@ public struct SettingDeclaration: Sendable, Hashable {
 
   /// Whether the path of a value in the file or on the command line is one of this setting's.
   func matches(_ keys: [String]) -> Bool {
-    let components = components
     for (index, component) in components.enumerated() {
       switch component {
       case .rest: return keys.count > index
@@ -57,7 +63,6 @@ public struct SettingDeclaration: Sendable, Hashable {
 
   /// Whether a group of settings may stand at `keys`, because this setting is somewhere inside.
   func isInside(_ keys: [String]) -> Bool {
-    let components = components
     guard keys.count < components.count else { return false }
     return zip(keys, components).allSatisfy { key, component in component == .any || component == .name(key) }
   }
