@@ -11,7 +11,7 @@ import Testing
 @Suite struct RecordComparisonTests {
   private static let issuer = "https://appleid.apple.com"
   private static let held: [Int32: Range<Int64>] = [0: 10..<100]
-  private let keys = [try! RSAPrivateKey(bitCount: 2048), try! RSAPrivateKey(bitCount: 2048)]
+  private static let keys = [try! RSAPrivateKey(bitCount: 2048), try! RSAPrivateKey(bitCount: 2048)]
 
   private func event(_ id: String) throws -> AccountEvent {
     AuditSamples.event(.accountDelete, id: try #require(EventID(id)))
@@ -27,13 +27,13 @@ import Testing
       + #""jti":"\#(event.id)","events":\#(inner)}"#
     let parts = [#"{"kid":"key-\#(key)","alg":"RS256"}"#, claims].map { Base64URL.encode(Array($0.utf8)) }
     let signed = parts.joined(separator: ".")
-    return Array("\(signed).\(Base64URL.encode(try keys[key].signRS256(Array(signed.utf8))))".utf8)
+    return Array("\(signed).\(Base64URL.encode(try Self.keys[key].signRS256(Array(signed.utf8))))".utf8)
   }
 
   private func comparison(knowing numbers: Range<Int>) throws -> RecordComparison {
     var ring = SigningKeyRing()
     for number in numbers {
-      let (id, modulus) = (try #require(KeyID("key-\(number)")), Base64URL.encode(try keys[number].modulus))
+      let (id, modulus) = (try #require(KeyID("key-\(number)")), Base64URL.encode(try Self.keys[number].modulus))
       ring.add(try #require(AppleSigningKey(id: id, modulus: modulus, firstSeen: AuditSamples.issuedAt)))
     }
     return RecordComparison(of: Self.held, ring, issuedBy: Self.issuer)
