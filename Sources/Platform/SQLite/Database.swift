@@ -289,7 +289,7 @@ import EventLoop
     let result = unsafe sqlite3_step(statement)
     // It returns the failure of the step.
     unsafe sqlite3_reset(statement)
-    guard result == SQLITE_DONE else { throw unsafe SQLiteError(result, of: handle) }
+    guard result == SQLITE_DONE else { throw unsafe SQLiteError(result, of: handle, hasErrno: step != .commit) }
   }
 
   private func transaction<Value, Failure: Error>(

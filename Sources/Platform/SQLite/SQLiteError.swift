@@ -50,12 +50,15 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   /// the value.
   public static func unexpectedValue(_ detail: String) -> SQLiteError { SQLiteError(.unexpectedValue, detail: detail) }
 
-  /// What SQLite says about its last call on the connection, which returned `result`.
-  init(_ result: Int32, of connection: OpaquePointer?) {
+  /// What SQLite says about its last call on the connection, which returned `result`. Where it `hasErrno`, the operating
+  /// system's word counts, too; SQLite keeps none of a commit, and would give that of something that failed before.
+  init(_ result: Int32, of connection: OpaquePointer?, hasErrno: Bool = true) {
     // Without a connection there are the general words about the code alone.
     let words = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) } ?? sqlite3_errstr(result)
     // SQLite knows one word for a full disk only: not that a quota or the size of a file is used up.
-    let isFull = unsafe connection.map { unsafe [EDQUOT, EFBIG, ENOSPC].contains(sqlite3_system_errno($0)) } ?? false
+    let isFull =
+      unsafe hasErrno
+      && (connection.map { unsafe [EDQUOT, EFBIG, ENOSPC].contains(sqlite3_system_errno($0)) } ?? false)
     let code = Code(result)
     self.init(
       [.ioError, .cantOpen].contains(code) && isFull ? .full : code, extendedCode: result,
