@@ -211,11 +211,14 @@ import Testing
   }
 
   /// SQLite asks after each 10,000 instructions whether the time is over, and counts the runs of a statement together.
-  @Test func aCommitThatHasHappenedWasNotInterrupted() throws {
+  @Test func whatHasHappenedWasNotInterrupted() throws {
     _ = try database()
     let foreign = try Database(
       files.path + "/test.sqlite", .foreign(foreignKeys: false, statementTimeout: .zero), busyTimeout: .zero)
     for _ in 1...20_000 { try foreign.transaction { () throws(SQLiteError) in } }
+    try foreign.execute("CREATE TEMPORARY TABLE number (value INTEGER)")
+    let insertion = try foreign.prepare("INSERT INTO number VALUES (?)")
+    for number in 1...5000 { try insertion.run(Int64(number)) }
   }
 
   /// In either encoding, with parameters that are used more than once, in another order, and not at all.

@@ -160,8 +160,7 @@ import EventLoop
     precondition(statementTimeout == nil, "somebody else's database is not read on the loop")
     unsafe sqlite3_busy_timeout(handle, 0)
     defer { unsafe sqlite3_busy_timeout(handle, busyTimeout) }
-    // Each call is another thousand instructions of SQLite's virtual machine, but for each statement's first, which counts
-    // what it has run before, too.
+    // Each call is another thousand instructions of SQLite's virtual machine in one run of a statement.
     var calls = 0
     return unsafe withUnsafeMutablePointer(to: &calls) { calls in
       unsafe sqlite3_progress_handler(
@@ -220,13 +219,19 @@ import EventLoop
   }
 
   private func execute(text: String) throws(SQLiteError) {
-    statementBegins()
+    beginTime()
     let result = unsafe sqlite3_exec(handle, text, nil, nil, nil)
     guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
   }
 
-  /// The time of a statement starts to count.
-  func statementBegins() { if let statementTimeout { statementEnd = .now + statementTimeout } }
+  /// A run of a statement that is kept starts to count: its time, and its instructions. SQLite asks whether to interrupt a
+  /// statement once all its runs together have so many, even behind the last one: what has happened would have failed.
+  func begins(_ statement: OpaquePointer) {
+    unsafe sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1)
+    beginTime()
+  }
+
+  private func beginTime() { if let statementTimeout { statementEnd = .now + statementTimeout } }
 
   /// Has SQLite interrupt a statement whose time is over; it rolls the transaction back where the statement writes.
   private func limitStatements() {
@@ -282,10 +287,7 @@ import EventLoop
       unsafe statement = try Statement.compile(step.text, in: self)
       unsafe steps[step.rawValue] = statement
     }
-    statementBegins()
-    // SQLite asks whether to interrupt a statement once all its runs together have so many instructions, even behind its
-    // last one: a commit would have failed that has happened. So none counts what went before.
-    unsafe sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1)
+    unsafe begins(statement)
     let result = unsafe sqlite3_step(statement)
     // It returns the failure of the step.
     unsafe sqlite3_reset(statement)

@@ -139,7 +139,7 @@ import CSQLite
   }
 
   @usableFromInline
-  func begin() { database.statementBegins() }
+  func begin() { unsafe database.begins(handle) }
 
   /// The row that it stands on.
   @usableFromInline var row: Row { unsafe Row(statement: handle) }

@@ -1,7 +1,6 @@
 import AccountEvents
 import AccountStore
 import AppleID
-import Cryptography
 import EventLoop
 import HTTPClient
 import HTTPServer
@@ -345,10 +344,10 @@ extension RelayKnowledge {
 }
 
 extension JSONWriter {
-  /// An account's id, as it is described.
+  /// An account's id.
   fileprivate mutating func add(_ name: StaticString, _ id: AccountID?) {
     guard let id else { return }
-    addPlain(name) { unsafe Base64URL.append(id.bytes.span.bytes, to: &$0) }
+    addPlain(name) { id.append(to: &$0) }
   }
 
   /// A moment, in RFC 3339's form.

@@ -30,6 +30,9 @@ package struct AccountID: Sendable, Hashable, CustomStringConvertible {
 
   /// The bytes as 43 characters of base64url.
   package var description: String { Base64URL.encode(bytes) }
+
+  /// Appends the description.
+  package func append(to text: inout [UInt8]) { unsafe Base64URL.append(bytes.span.bytes, to: &text) }
 }
 
 extension AccountStore {
