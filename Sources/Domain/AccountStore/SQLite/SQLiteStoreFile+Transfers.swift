@@ -205,6 +205,8 @@ extension SQLiteStoreFile {
     let erased = changed.filter(\.isErased)
     if erased.isEmpty { return }
     try AccountStoreError.translating { () throws(SQLiteError) in
+      // Mostly no app has changed teams: to see that once takes less than to look for each.
+      guard try transfers.keepAnything() else { return }
       var ids = erased.compactMap(\.erasedID)
       let hashes = Set(erased.filter { $0.erasedID == nil }.map(\.hash))
       if !hashes.isEmpty { ids += try transfers.accounts(under: hashes, keys) }

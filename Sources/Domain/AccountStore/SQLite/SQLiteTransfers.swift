@@ -28,6 +28,7 @@ final class SQLiteTransfers {
   private let receivedRemoval: Statement
   private let removal: Statement
   private let originRemoval: Statement
+  private let existence: Statement
   private let database: Database
 
   init(_ database: Database) throws(SQLiteError) {
@@ -132,6 +133,8 @@ final class SQLiteTransfers {
       """)
     removal = try database.prepare("DELETE FROM transfer_user WHERE account = ?")
     originRemoval = try database.prepare("DELETE FROM transferred_account WHERE account = ?")
+    existence = try database.prepare(
+      "SELECT EXISTS (SELECT 1 FROM transfer_user) OR EXISTS (SELECT 1 FROM transferred_account)")
   }
 
   // MARK: Plans
@@ -288,6 +291,11 @@ final class SQLiteTransfers {
       page.append((try SealedAccount(reading: row), try AccountFacts(reading: row, from: 3)))
     }
     return page
+  }
+
+  /// Whether transfers keep anything of anybody.
+  func keepAnything() throws(SQLiteError) -> Bool {
+    try existence.first { row throws(SQLiteError) in try row.value(0, as: Int64.self) == 1 } ?? false
   }
 
   /// Removes what transfers keep of somebody who is erased; says whether there was anything.
