@@ -176,7 +176,8 @@ package protocol AccountStore: TransferStore {
 
   // MARK: Erasure
 
-  /// The steps of each erasure so far, in the order of `events`, and of one in the order in which they were recorded.
+  /// The steps of each erasure so far, in the order of `events`, and of one in the order in which its targets were first
+  /// recorded.
   func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]]
 
   /// Records in one transaction how far targets of erasures are; each step replaces what was recorded of its target before.
@@ -275,7 +276,7 @@ extension AccountStore {
     try await ownRevocations(of: account).filter { clients?.contains($0.client) ?? true }
   }
 
-  /// The steps of one erasure so far, in the order in which they were recorded.
+  /// The steps of one erasure so far, in the order in which its targets were first recorded.
   package func erasureSteps(of event: EventID) async throws(AccountStoreError) -> [ErasureStep] {
     try await erasureSteps(of: [event])[0]
   }

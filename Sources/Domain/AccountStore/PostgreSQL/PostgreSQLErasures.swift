@@ -3,16 +3,16 @@ import PostgreSQL
 
 /// How far erasures are, target by target.
 enum PostgreSQLErasures {
-  /// Records a step in place of the target's last one; it is the latest again. What was discarded meanwhile stays so,
-  /// unless it was erased after all.
+  /// Records a step in place of the target's last one. What was discarded meanwhile stays so, unless it was erased after
+  /// all.
   static func record(_ step: ErasureStep, of event: EventReference, generation: Int64, in batch: inout Batch) {
     batch.append(
       """
       INSERT INTO siwa.erasure_step (event_id, target, hash, state, before, affected, after, detail, at, generation)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-      ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
-        state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
-        detail = excluded.detail, at = excluded.at, generation = excluded.generation
+      ON CONFLICT (event_id, target) DO UPDATE SET hash = excluded.hash, state = excluded.state,
+        before = excluded.before, affected = excluded.affected, after = excluded.after, detail = excluded.detail,
+        at = excluded.at, generation = excluded.generation
       WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
       """, event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
       step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds, generation)

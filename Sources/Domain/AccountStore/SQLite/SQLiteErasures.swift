@@ -14,15 +14,15 @@ final class SQLiteErasures {
 
   init(_ database: Database) throws(SQLiteError) {
     self.database = database
-    // What replaces an older row is the latest again. What was discarded meanwhile stays so, unless it was erased after
-    // all.
+    // A target keeps its place: a new number would move its row, and touch each index of it. What was discarded meanwhile
+    // stays so, unless it was erased after all.
     writing = try database.prepare(
       """
       INSERT INTO erasure_progress (number, event_id, target, hash, state, before, affected, after, detail, at, generation)
       VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_progress), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT (event_id, target) DO UPDATE SET number = excluded.number, hash = excluded.hash,
-        state = excluded.state, before = excluded.before, affected = excluded.affected, after = excluded.after,
-        detail = excluded.detail, at = excluded.at, generation = excluded.generation
+      ON CONFLICT (event_id, target) DO UPDATE SET hash = excluded.hash, state = excluded.state,
+        before = excluded.before, affected = excluded.affected, after = excluded.after, detail = excluded.detail,
+        at = excluded.at, generation = excluded.generation
       WHERE erasure_progress.state <> 'discarded' OR excluded.state = 'erased'
       """)
     reading = try database.prepare(
