@@ -1,5 +1,6 @@
 import CSQLite
 import EventLoop
+import Glibc
 import TestSupport
 import Testing
 
@@ -49,6 +50,32 @@ import Testing
     }
     try database.transaction { () throws(SQLiteError) in try insert(3, into: database) }
     #expect(try numbers(in: database) == [1, 3])
+  }
+
+  /// SQLite keeps the system's word of a statement that failed, and none of a commit's.
+  @Test func aCommitThatFailsIsNotCalledByWhatHadFailedBefore() throws {
+    try #require(FailingWrites.areInUse)
+    let database = try open()
+    try database.execute("PRAGMA cache_size = 2")
+    let full = #expect(throws: SQLiteError.self) {
+      try database.transaction { () throws(SQLiteError) in
+        FailingWrites.failure = EDQUOT
+        defer { FailingWrites.failure = nil }
+        // More than the cache holds: the log is written before the commit.
+        for number in 1...300 { try insert(Int64(number), String(repeating: "a", count: 1000), into: database) }
+      }
+    }
+    #expect(full?.code == .full)
+    let failure = #expect(throws: SQLiteError.self) {
+      defer { FailingWrites.failure = nil }
+      try database.transaction { () throws(SQLiteError) in
+        try insert(1, into: database)
+        FailingWrites.failure = EIO
+      }
+    }
+    #expect(failure?.code == .ioError, "what has come of it nobody knows; a full disk would mean: nothing")
+    try database.transaction { () throws(SQLiteError) in try insert(2, into: database) }
+    #expect(try numbers(in: database) == [2])
   }
 
   @Test func aPartThatFailsLeavesTheRestOfTheTransaction() throws {
@@ -143,4 +170,31 @@ import Testing
     #expect(promised.count >= 10 && promised.isSubset(of: there), "seed \(random.seed)")
     #expect(there == Set(there.map { -$0 }), "seed \(random.seed): there are halves")
   }
+}
+
+/// Has databases fail to write, on one thread.
+private enum FailingWrites {
+  /// Tells SQLite of it. False where SQLite writes by other calls of the system than Debian's does.
+  static let areInUse: Bool = {
+    let write: @convention(c) (CInt, UnsafeRawPointer?, Int, off_t) -> Int = { file, bytes, count, offset in
+      guard let failure else { return unsafe pwrite(file, bytes, count, offset) }
+      errno = failure
+      return -1
+    }
+    guard let system = unsafe sqlite3_vfs_find(nil) else { return false }
+    return unsafe system.pointee.xSetSystemCall(
+      system, "pwrite64", unsafeBitCast(write, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
+  }()
+
+  /// The system's word for it, on this thread; nil where it succeeds.
+  static var failure: CInt? {
+    get { unsafe pthread_getspecific(mark).map { CInt(truncatingIfNeeded: Int(bitPattern: $0)) } }
+    set { unsafe pthread_setspecific(mark, newValue.flatMap { unsafe UnsafeRawPointer(bitPattern: Int($0)) }) }
+  }
+
+  private static let mark: pthread_key_t = {
+    var key = pthread_key_t()
+    guard unsafe pthread_key_create(&key, nil) == 0 else { preconditionFailure("too many keys of threads") }
+    return key
+  }()
 }
