@@ -2,7 +2,7 @@ import AccountEvents
 import SQLite
 
 /// Finds and forgets what was settled before a moment: pages of rows are looked for while others write, and deleted in
-/// transactions of their own. The ledger's rows never change, and a step that does is another row.
+/// transactions of their own. The ledger's rows never change; of the steps, those alone are deleted that have ended by then.
 final class SQLitePruner {
   private struct AttemptPlace {
     var consumer = ""
