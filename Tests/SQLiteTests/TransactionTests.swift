@@ -58,19 +58,17 @@ import Testing
     let database = try open()
     try database.execute("PRAGMA cache_size = 2")
     let full = #expect(throws: SQLiteError.self) {
-      try database.transaction { () throws(SQLiteError) in
-        FailingWrites.failure = EDQUOT
-        defer { FailingWrites.failure = nil }
-        // More than the cache holds: the log is written before the commit.
-        for number in 1...300 { try insert(Int64(number), String(repeating: "a", count: 1000), into: database) }
+      try FailingWrites.$failure.withValue(EDQUOT) {
+        try database.transaction { () throws(SQLiteError) in
+          // More than the cache holds: the log is written before the commit.
+          for number in 1...300 { try insert(Int64(number), String(repeating: "a", count: 1000), into: database) }
+        }
       }
     }
     #expect(full?.code == .full)
     let failure = #expect(throws: SQLiteError.self) {
-      defer { FailingWrites.failure = nil }
-      try database.transaction { () throws(SQLiteError) in
-        try insert(1, into: database)
-        FailingWrites.failure = EIO
+      try FailingWrites.$failure.withValue(EIO) {
+        try database.transaction { () throws(SQLiteError) in try insert(1, into: database) }
       }
     }
     #expect(failure?.code == .ioError, "what has come of it nobody knows; a full disk would mean: nothing")
@@ -172,8 +170,11 @@ import Testing
   }
 }
 
-/// Has databases fail to write, on one thread.
+/// Has databases fail to write, for one task.
 private enum FailingWrites {
+  /// The system's word for it; nil where writes succeed.
+  @TaskLocal static var failure: CInt?
+
   /// Tells SQLite of it. False where SQLite writes by other calls of the system than Debian's does.
   static let areInUse: Bool = {
     let write: @convention(c) (CInt, UnsafeRawPointer?, Int, off_t) -> Int = { file, bytes, count, offset in
@@ -184,17 +185,5 @@ private enum FailingWrites {
     guard let system = unsafe sqlite3_vfs_find(nil) else { return false }
     return unsafe system.pointee.xSetSystemCall(
       system, "pwrite64", unsafeBitCast(write, to: sqlite3_syscall_ptr.self)) == SQLITE_OK
-  }()
-
-  /// The system's word for it, on this thread; nil where it succeeds.
-  static var failure: CInt? {
-    get { unsafe pthread_getspecific(mark).map { CInt(truncatingIfNeeded: Int(bitPattern: $0)) } }
-    set { unsafe pthread_setspecific(mark, newValue.flatMap { unsafe UnsafeRawPointer(bitPattern: Int($0)) }) }
-  }
-
-  private static let mark: pthread_key_t = {
-    var key = pthread_key_t()
-    guard unsafe pthread_key_create(&key, nil) == 0 else { preconditionFailure("too many keys of threads") }
-    return key
   }()
 }

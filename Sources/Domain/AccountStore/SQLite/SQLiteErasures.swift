@@ -14,12 +14,12 @@ final class SQLiteErasures {
 
   init(_ database: Database) throws(SQLiteError) {
     self.database = database
-    // A target keeps its place: a new number would move its row, and touch each index of it. What was discarded meanwhile
-    // stays so, unless it was erased after all.
+    // A new row's number is SQLite's own: one more than the highest. A target keeps its place, as a new number would move its
+    // row and touch each index of it. What was discarded meanwhile stays so, unless it was erased after all.
     writing = try database.prepare(
       """
-      INSERT INTO erasure_progress (number, event_id, target, hash, state, before, affected, after, detail, at, generation)
-      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM erasure_progress), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO erasure_progress (event_id, target, hash, state, before, affected, after, detail, at, generation)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (event_id, target) DO UPDATE SET hash = excluded.hash, state = excluded.state,
         before = excluded.before, affected = excluded.affected, after = excluded.after, detail = excluded.detail,
         at = excluded.at, generation = excluded.generation
