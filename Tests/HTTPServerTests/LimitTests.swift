@@ -40,7 +40,7 @@ import Testing
   /// The peer sends all of its body before it reads: closed at once, its kernel would throw our answer away.
   @Loop
   @Test func reachAPeerThatIsStillSending() async throws {
-    let server = try TestServer { request in
+    let server = try TestServer(deadlines: .lenient(linger: .lenient())) { request in
       guard case .refused(let refusal) = await request.readBody(upTo: .max) else { return .text("?") }
       return .text("\(refusal)", status: refusal.status)
     }
@@ -49,6 +49,28 @@ import Testing
     try await client.send([UInt8](repeating: 1, count: 5_000_000))
     #expect(try await client.answer().status == 413)
     #expect(try await client.readToEnd() == "")
+    await server.close()
+  }
+
+  /// A peer that has its answer and stays has no place for long: neither one that is silent nor one that goes on sending.
+  @Loop
+  @Test(
+    arguments: [
+      Sample("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", .lenient(silence: moment)),
+      Sample("hello\r\n", .lenient(silenceOfASender: moment)),
+      Sample("hello\r\n", .lenient(total: moment)),
+    ] as [Sample<HTTPServerDeadlines.Linger>])
+  func doNotKeepTheirConnectionAfterTheLastAnswer(_ sample: Sample<HTTPServerDeadlines.Linger>) async throws {
+    let server = try TestServer(deadlines: .lenient(linger: sample.expected), handler: echo)
+    let client = try server.connect()
+    try await client.send(sample.bytes)
+    #expect(try await client.answer().field("Connection") == "close")
+    #expect(try await client.readToEnd() == "")
+    while server.server.connectionCount > 0 {
+      // Each byte begins another silence; only the whole is left then.
+      if sample.expected.total == Self.moment { _ = try? await client.send("x") }
+      await turn()
+    }
     await server.close()
   }
 

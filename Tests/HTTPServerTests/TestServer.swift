@@ -55,9 +55,17 @@ extension HTTPServerLimits {
 extension HTTPServerDeadlines {
   static func lenient(
     handshake: Duration = .seconds(600), head: Duration = .seconds(600), body: Duration = .seconds(600),
-    idle: Duration = .seconds(600), request: Duration = .seconds(600)
+    idle: Duration = .seconds(600), request: Duration = .seconds(600), linger: Linger = Linger()
   ) -> HTTPServerDeadlines {
-    HTTPServerDeadlines(handshake: handshake, head: head, body: body, idle: idle, request: request)
+    HTTPServerDeadlines(handshake: handshake, head: head, body: body, idle: idle, request: request, linger: linger)
+  }
+}
+
+extension HTTPServerDeadlines.Linger {
+  static func lenient(
+    silence: Duration = .seconds(600), silenceOfASender: Duration = .seconds(600), total: Duration = .seconds(600)
+  ) -> Self {
+    Self(silence: silence, silenceOfASender: silenceOfASender, total: total)
   }
 }
 

@@ -17,10 +17,8 @@ import EventLoop
   private static let firstTurns = 3
   /// After so long without a request its buffer is given back.
   private static let rest = Duration.seconds(1)
-  /// How long the end is put off: since the peer's last bytes, in all, and for how many bytes.
-  private static let linger = (
-    silence: Duration.seconds(1), silenceOfASender: Duration.seconds(5), total: Duration.seconds(30), bytes: 8_388_608
-  )
+  /// For how many bytes the end is put off.
+  private static let lingerBytes = 8_388_608
 
   /// Who is at the other end: where a proxy forwards it, who is at the proxy's other end.
   var peer: SocketAddress
@@ -259,9 +257,10 @@ import EventLoop
   /// connection, and could take the answer from the peer.
   private func linger() async {
     transport.endWriting()
-    let silence = reader.isComplete ? Self.linger.silence : Self.linger.silenceOfASender
-    let end = Loop.now + Self.linger.total
-    var left = Self.linger.bytes
+    let linger = deadlines.linger
+    let silence = reader.isComplete ? linger.silence : linger.silenceOfASender
+    let end = Loop.now + linger.total
+    var left = Self.lingerBytes
     repeat {
       enter(.ending, until: min(end, Loop.now + silence))
       guard let count = await transport.discard() else { return }

@@ -36,13 +36,37 @@ public struct HTTPServerDeadlines: Sendable, Equatable {
   public var idle: Duration
   /// From a request's first byte to the last byte of its answer.
   public var request: Duration
+  /// Of a connection that has had its last answer.
+  public var linger: Linger
+
+  /// For how long the end of a connection is put off after its last answer, so that a peer that is still sending gets it.
+  public struct Linger: Sendable, Equatable {
+    /// Since the peer's last bytes, where its request was complete.
+    public var silence: Duration
+    /// Since the peer's last bytes, where more of its request was to come.
+    public var silenceOfASender: Duration
+    /// In all.
+    public var total: Duration
+
+    /// The times, each of them positive.
+    public init(
+      silence: Duration = .seconds(1), silenceOfASender: Duration = .seconds(5), total: Duration = .seconds(30)
+    ) {
+      self.silence = silence
+      self.silenceOfASender = silenceOfASender
+      self.total = total
+    }
+  }
 
   /// The deadlines, each of them positive.
-  public init(handshake: Duration, head: Duration, body: Duration, idle: Duration, request: Duration) {
+  public init(
+    handshake: Duration, head: Duration, body: Duration, idle: Duration, request: Duration, linger: Linger = Linger()
+  ) {
     self.handshake = handshake
     self.head = head
     self.body = body
     self.idle = idle
     self.request = request
+    self.linger = linger
   }
 }
