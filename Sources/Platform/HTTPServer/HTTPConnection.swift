@@ -124,7 +124,7 @@ import EventLoop
     do throws(Transport.Failure) {
       repeat {
         try await transport.untilReadable()
-        try await untilTurn()
+        if newcomer != nil { try await untilTurn() }
       } while try !transport.handshake({ certificate.contextForHandshake(at: Loop.now) })
       return true
     } catch {
@@ -143,9 +143,8 @@ import EventLoop
     }
   }
 
-  /// Lets others go first until this peer has shown something good.
+  /// Lets others go first. For a peer that has shown nothing good yet.
   private func untilTurn() async throws(Transport.Failure) {
-    if newcomer == nil { return }
     await server.turnstile.pass(place, of: peer.network)
     turns += 1
     if transport.descriptor.isInterrupted { throw .interrupted }
@@ -159,12 +158,12 @@ import EventLoop
     enter(.idle, until: min(idleEnd, Loop.now + Self.rest))
     do throws(Transport.Failure) {
       if !reader.isEmpty {
-        try await untilTurn()
+        if newcomer != nil { try await untilTurn() }
         return true
       }
       while !isDraining || !hasServed {
         try await transport.untilReadable()
-        try await untilTurn()
+        if newcomer != nil { try await untilTurn() }
         if try take() > 0 { return true }
         // As in `receive`: what came may be no byte for us, and there may be more of it for as long as the peer likes.
         await Loop.nextTurn()
@@ -179,6 +178,9 @@ import EventLoop
   }
 
   /// One request and its answer. False when the connection ends after it.
+  ///
+  /// What need not wait is done without another call that may: each of those costs as much as the rest of a small answer's
+  /// way through here.
   private func answerNext() async throws(Transport.Failure) -> Bool {
     let now = Loop.now
     requestEnd = now + deadlines.request
@@ -193,20 +195,39 @@ import EventLoop
         step = .refused(MessageRefusal(status: 408, reason: "the request's head took too long"))
       }
     }
-    guard case .refused(let refusal) = step else { return try await handle() }
-    server.statistics.refused += 1
-    beginAnswer()
-    return try await writer.send(
-      server.configuration.refusal(refusal),
-      HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false))
+    if case .refused(let refusal) = step { return try await refuse(refusal) }
+    let request = beginHandling()
+    let response = await server.handler(request)
+    let form = try endHandling(of: request, with: response)
+    beginAnswer(response, form)
+    let isWhole = try writer.begin(response, form)
+    let goesOn = isWhole ? form.keepsAlive : try await writer.finish(response, form)
+    endEndlessStream()
+    guard goesOn else { return false }
+    reader.finish()
+    return true
   }
 
-  private func handle() async throws(Transport.Failure) -> Bool {
+  private func refuse(_ refusal: MessageRefusal) async throws(Transport.Failure) -> Bool {
+    server.statistics.refused += 1
+    let response = server.configuration.refusal(refusal)
+    let form = HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false)
+    beginAnswer(response, form)
+    if try !writer.begin(response, form) { _ = try await writer.finish(response, form) }
+    return false
+  }
+
+  private func beginHandling() -> HTTPRequest {
     server.statistics.requests += 1
     enter(.handling, until: requestEnd)
     (bodyAsked, toldToGoOn) = (false, false)
-    let request = HTTPRequest(self, peer: peer)
-    let response = await server.handler(request)
+    return HTTPRequest(self, peer: peer)
+  }
+
+  /// What the answer says of the peer, and what the request says of the answer's form. Throws where nobody waits for it.
+  private func endHandling(
+    of request: HTTPRequest, with response: HTTPResponse
+  ) throws(Transport.Failure) -> HTTPResponseWriter.Form {
     request.end()
     switch response.status {
     case 200..<400: server.judge(self, isProven: true)
@@ -221,18 +242,14 @@ import EventLoop
     }
     let isHead = reader.withHead { head, bytes in bytes.has(head.method, "HEAD") }
     let keepsAlive = reader.head.keepsAlive && reader.isComplete && !response.closesConnection && !isDraining
-    let form = HTTPResponseWriter.Form(keepsAlive: keepsAlive, isHTTP11: reader.head.isHTTP11, isHead: isHead)
-    beginAnswer()
-    if case .endlessStream(let patience, _) = response.body, !isHead { beginEndlessStream(patience) }
-    let goesOn = try await writer.send(response, form)
-    endEndlessStream()
-    guard goesOn else { return false }
-    reader.finish()
-    return true
+    return HTTPResponseWriter.Form(keepsAlive: keepsAlive, isHTTP11: reader.head.isHTTP11, isHead: isHead)
   }
 
   /// An answer that was ready in time also gets the time to leave.
-  private func beginAnswer() { enter(.answering, until: max(requestEnd, Loop.now + .seconds(1))) }
+  private func beginAnswer(_ response: HTTPResponse, _ form: HTTPResponseWriter.Form) {
+    enter(.answering, until: max(requestEnd, Loop.now + .seconds(1)))
+    if case .endlessStream(let patience, _) = response.body, !form.isHead { beginEndlessStream(patience) }
+  }
 
   /// From the end of the head on there is no deadline but that of each piece on its way. Nobody reads what the peer may
   /// send meanwhile: that it has left, the kernel says.
@@ -274,7 +291,7 @@ import EventLoop
   func receive() async throws(Transport.Failure) {
     while true {
       try await transport.untilReadable()
-      try await untilTurn()
+      if newcomer != nil { try await untilTurn() }
       if try take() > 0 { return }
       // A part of a record; or a whole share of the turn without a byte for us.
       await Loop.nextTurn()
