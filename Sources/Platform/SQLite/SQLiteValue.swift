@@ -102,24 +102,34 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
 }
 
 /// A column of the row that a statement stands on.
+///
+/// Its value is asked itself, not by way of the statement, which would look for the column at each question. SQLite allows
+/// that for connections that take no locks of their own, as all of `Database`'s.
 @safe public struct Column: ~Copyable {
-  let statement: OpaquePointer
   let index: Int32
+  private let value: OpaquePointer?
+  private let type: Int32
+
+  /// Where there is no such column, it holds NULL.
+  init(statement: OpaquePointer, index: Int32) {
+    let value = unsafe sqlite3_column_value(statement, index)
+    unsafe (self.index, self.value, type) = (index, value, sqlite3_value_type(value))
+  }
 
   /// Whether it holds NULL.
-  public var isNull: Bool { unsafe sqlite3_column_type(statement, index) == SQLITE_NULL }
+  public var isNull: Bool { type == SQLITE_NULL }
 
   /// The integer that it holds.
   public func integer() throws(SQLiteError) -> Int64 {
     try expect(SQLITE_INTEGER, "an integer")
-    return unsafe sqlite3_column_int64(statement, index)
+    return unsafe sqlite3_value_int64(value)
   }
 
   /// The text that it holds.
   public func text() throws(SQLiteError) -> String {
     try expect(SQLITE_TEXT, "a text")
-    let start = unsafe sqlite3_column_text(statement, index)
-    let bytes = unsafe UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, index)))
+    let start = unsafe sqlite3_value_text(value)
+    let bytes = unsafe UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
     do throws(UTF8.ValidationError) {
       return unsafe String(copying: try UTF8Span(validating: bytes.span))
     } catch {
@@ -130,16 +140,12 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
   /// The blob that it holds.
   public func bytes() throws(SQLiteError) -> [UInt8] {
     try expect(SQLITE_BLOB, "a blob")
-    let start = unsafe sqlite3_column_blob(statement, index)
-    return unsafe [UInt8](
-      UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, index))))
+    let start = unsafe sqlite3_value_blob(value)
+    return unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value))))
   }
 
   private func expect(_ type: Int32, _ name: String) throws(SQLiteError) {
-    guard unsafe index >= 0 && index < sqlite3_column_count(statement) else {
-      throw SQLiteError(.unexpectedValue, detail: "there is no column \(index)")
-    }
-    guard unsafe sqlite3_column_type(statement, index) == type else {
+    guard self.type == type else {
       throw SQLiteError(.unexpectedValue, detail: "column \(index) does not hold \(name)")
     }
   }
