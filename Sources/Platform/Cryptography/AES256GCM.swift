@@ -61,28 +61,29 @@ public struct AES256GCM: Sendable {
   /// What was sealed with this key for the same place. Throws `.notAuthentic` for anything else, of whatever length.
   public func open(_ sealed: [UInt8], authenticating place: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw CryptographyError(.notAuthentic, "too short") }
-    var isAuthentic = false
-    let text = unsafe [UInt8](unsafeUninitializedCapacity: sealed.count - Self.overhead) { text, length in
-      isAuthentic = unsafe context.use { context in
+    // A copy to be opened where it is: the initializers that leave or fill memory look their type up at run time, which takes
+    // longer.
+    var text = unsafe sealed.withUnsafeBytes { sealed in
+      unsafe Array(UnsafeRawBufferPointer(rebasing: sealed[Self.nonceSize..<sealed.count - Self.tagSize]))
+    }
+    let isAuthentic = unsafe context.use { context in
+      unsafe text.withUnsafeMutableBytes { text in
         unsafe sealed.withUnsafeBytes { input in
           guard let nonce = unsafe input.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
           var count: CInt = 0
-          let cipher = unsafe nonce + Self.nonceSize
+          let bytes = unsafe text.baseAddress?.assumingMemoryBound(to: UInt8.self)
           // The call is for tags that are read, too; this one only copies it.
           let tag = unsafe UnsafeMutableRawPointer(mutating: nonce + sealed.count - Self.tagSize)
           return unsafe EVP_DecryptInit_ex2(context, nil, nil, nonce, nil) == 1
             && (place.isEmpty || EVP_DecryptUpdate(context, nil, &count, place, CInt(place.count)) == 1)
-            && (text.isEmpty
-              || EVP_DecryptUpdate(context, text.baseAddress, &count, cipher, CInt(sealed.count - Self.overhead)) == 1)
+            && (text.isEmpty || EVP_DecryptUpdate(context, bytes, &count, bytes, CInt(text.count)) == 1)
             && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, CInt(Self.tagSize), tag) == 1
             && EVP_DecryptFinal_ex(context, nil, &count) == 1
         }
       }
-      // What is not authentic is nobody's to see.
-      length = isAuthentic ? sealed.count - Self.overhead : 0
     }
     guard isAuthentic else {
-      // Where it is only the tag that does not fit, OpenSSL gives no reason.
+      // What is not authentic is nobody's to see. Where it is only the tag that does not fit, OpenSSL gives no reason.
       throw CryptographyError(.notAuthentic)
     }
     return text

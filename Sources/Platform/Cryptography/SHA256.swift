@@ -32,11 +32,12 @@ public struct SHA256Digest: Sendable, Hashable, CustomStringConvertible {
 
   /// Takes what `fill` writes into the place for 32 bytes; `fill` says whether it could.
   init(_ fill: (UnsafeMutablePointer<UInt8>) -> Bool) {
-    bytes = unsafe [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in
+    // Copied from the stack: the initializer that leaves memory as it is looks its type up at run time, which takes longer.
+    bytes = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.byteCount) { buffer in
       guard let base = buffer.baseAddress, unsafe fill(base) else {
         preconditionFailure("OpenSSL has no SHA-256: its default provider is missing")
       }
-      count = Self.byteCount
+      return unsafe Array(UnsafeRawBufferPointer(start: base, count: Self.byteCount))
     }
   }
 }

@@ -31,8 +31,9 @@ final class Callers {
 
   /// The name of the scheme, in any case of letters, and a blank.
   private static func isBearer(_ text: Span<UInt8>) -> Bool {
-    for (index, letter) in "bearer ".utf8.enumerated() {
-      let byte = text[index]
+    let scheme = "bearer ".utf8.span
+    for index in scheme.indices {
+      let (byte, letter) = (text[index], scheme[index])
       guard byte == letter || 0x41...0x5a ~= byte && byte | 0x20 == letter else { return false }
     }
     return true

@@ -14,7 +14,7 @@ struct SealedAccount {
   func open(with keys: StoreKeys) throws(AccountStoreError) -> (cipher: AES256GCM, account: Account) {
     let key = try keys.dataKey(of: hash, self.key)
     let text = try key.open(subject, from: .subject(of: hash))
-    guard let subject = String(validating: text, as: UTF8.self).flatMap(AppleSubject.init),
+    guard let subject = String(opened: text).flatMap(AppleSubject.init),
       let team = TeamID(team), keys.isHash(hash, of: Account(team: team, subject: subject))
     else { throw AccountStoreError(.damaged, "the row belongs to another account") }
     return (key, Account(team: team, subject: subject))

@@ -31,7 +31,7 @@ struct SealedRelay {
     // The schema sees to the row of the account.
     guard let key = try key() else { throw AccountStoreError(.damaged, "an address without its account") }
     let text = try key.open(address, from: .address(of: hash))
-    guard let address = String(validating: text, as: UTF8.self).flatMap(RelayAddress.init) else {
+    guard let address = String(opened: text).flatMap(RelayAddress.init) else {
       throw AccountStoreError(.damaged, "an address: not of the form in which it was written")
     }
     return RelayState(status: status, address: address, isPrivate: isPrivate, since: since)

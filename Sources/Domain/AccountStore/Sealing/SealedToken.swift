@@ -19,7 +19,7 @@ struct SealedToken {
   /// Opens it as one of the account's.
   func opened(of hash: AccountHash, with key: AES256GCM) throws(AccountStoreError) -> StoredToken {
     let text = try key.open(value, from: .token(of: hash, kind, client))
-    guard let value = String(validating: text, as: UTF8.self).flatMap(SecretToken.init) else {
+    guard let value = String(opened: text).flatMap(SecretToken.init) else {
       throw AccountStoreError(.damaged, "a token: not of the form in which it was written")
     }
     var token = StoredToken(NewToken(kind: kind, client: client, value: value), issuedAt: issuedAt)

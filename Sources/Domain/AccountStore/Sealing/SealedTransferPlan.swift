@@ -138,7 +138,7 @@ struct TransferPerson {
   }
 
   fileprivate init?(parts: [[UInt8]]) {
-    let texts = parts.prefix(4).compactMap { String(validating: $0, as: UTF8.self) }
+    let texts = parts.prefix(4).compactMap { String(opened: $0) }
     guard parts.count >= 5, texts.count == 4 else { return nil }
     if parts.count > 5 {
       guard let decision = TransferDecision(parts: Array(parts[5...])) else { return nil }
@@ -156,7 +156,7 @@ extension TransferDecision {
   }
 
   fileprivate init?(parts: [[UInt8]]) {
-    let texts = parts.compactMap { String(validating: $0, as: UTF8.self) }
+    let texts = parts.compactMap { String(opened: $0) }
     guard parts.count == 4, texts.count == 4, let choice = Choice(rawValue: texts[0]),
       let time = Int64(texts[3]).flatMap({ Timestamp(milliseconds: $0) })
     else { return nil }
