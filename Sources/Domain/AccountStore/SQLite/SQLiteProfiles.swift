@@ -1,4 +1,5 @@
 import AccountEvents
+import EventLoop
 import SQLite
 
 /// Reads what applications ask for.
@@ -83,8 +84,10 @@ extension SQLiteStoreFile {
 extension SQLiteAccountStore {
   /// What is known of an account.
   package func knowledge(of id: AccountID) async throws(AccountStoreError) -> AccountKnowledge {
-    let known = try await reads.run(isBrief: true) { reader throws(AccountStoreError) in try reader.knowledge(of: id) }
-    if let known { return known }
+    let known: Result<AccountKnowledge?, AccountStoreError> = await unsafe withUnsafeContinuation {
+      unsafe reads.ask(isBrief: true, { reader throws(AccountStoreError) in try reader.knowledge(of: id) }, $0)
+    }
+    if let known = try known.get() { return known }
     return try await commits.run { file throws(AccountStoreError) in try file.knowledge(of: id) }
   }
 }

@@ -8,14 +8,12 @@ import EventLoop
 /// at work with the connection: then nobody goes to the thread. Whatever would have to be waited for, the thread waits for.
 @Loop
 final class SharedReads {
-  /// Tells whoever has asked.
-  private typealias Telling = @Sendable () -> Void
   private struct Question: Sendable {
     /// Whether it reads a few rows, however much there is in the store.
     let isBrief: Bool
-    /// Asks a reader, or takes note that there is none; returns the failure, where it is one, and whom to tell. May be asked
-    /// again where nobody was told.
-    let ask: @Sendable (Result<SQLiteReader, AccountStoreError>) -> (failure: AccountStoreError?, tell: Telling)
+    /// Asks a reader, or takes note that there is none, and tells whoever has asked; returns the failure, where it is one.
+    /// Nobody is told of a failure where somebody else will be asked (`isLast` is false).
+    let ask: @Sendable (_ reader: Result<SQLiteReader, AccountStoreError>, _ isLast: Bool) -> AccountStoreError?
   }
 
   /// Where more ask in one turn, the loop has enough to do, and what it costs to go to the thread is little for each.
@@ -32,35 +30,42 @@ final class SharedReads {
   func run<Value: Sendable>(
     isBrief: Bool = false, _ question: @escaping @Sendable (SQLiteReader) throws(AccountStoreError) -> Value
   ) async throws(AccountStoreError) -> Value {
+    try await unsafe withUnsafeContinuation { unsafe ask(isBrief: isBrief, question, $0) }.get()
+  }
+
+  /// Asks as `run` does, and tells the continuation: for whoever asks so often that another call which may wait would be felt.
+  func ask<Value: Sendable>(
+    isBrief: Bool, _ question: @escaping @Sendable (SQLiteReader) throws(AccountStoreError) -> Value,
+    _ continuation: UnsafeContinuation<Result<Value, AccountStoreError>, Never>
+  ) {
     // Every question is answered once: it stands in `waiting` until whoever has asked is told.
-    let result: Result<Value, AccountStoreError> = await unsafe withUnsafeContinuation { continuation in
-      waiting.append(
-        Question(isBrief: isBrief) { reader in
-          let result = Result { () throws(AccountStoreError) in try question(try reader.get()) }
-          var failure: AccountStoreError?
-          if case .failure(let own) = result { failure = own }
-          return (failure, { unsafe continuation.resume(returning: result) })
-        })
-      guard !isReading else { return }
-      isReading = true
-      Loop.afterTurn { [self] in
-        answerAtOnce()
-        if waiting.isEmpty {
-          isReading = false
-        } else {
-          Task(executorPreference: Loop.executor) { await self.read() }
+    waiting.append(
+      Question(isBrief: isBrief) { reader, isLast in
+        let result = Result { () throws(AccountStoreError) in try question(try reader.get()) }
+        guard case .failure(let failure) = result else {
+          unsafe continuation.resume(returning: result)
+          return nil
         }
+        if isLast { unsafe continuation.resume(returning: result) }
+        return failure
+      })
+    guard !isReading else { return }
+    isReading = true
+    Loop.afterTurn { [self] in
+      answerAtOnce()
+      if waiting.isEmpty {
+        isReading = false
+      } else {
+        Task(executorPreference: Loop.executor) { await self.read() }
       }
     }
-    return try result.get()
   }
 
   private func read() async {
     while !waiting.isEmpty {
       let questions = waiting
       waiting = []
-      // Told on the loop, which is woken once for all of them.
-      for tell in await readers.ask({ reader in Self.answer(questions, by: reader) }) { tell() }
+      await readers.ask { reader in Self.answer(questions, by: reader) }
       answerAtOnce()
     }
     isReading = false
@@ -71,14 +76,13 @@ final class SharedReads {
   private func answerAtOnce() {
     guard waiting.count <= Self.mostAtOnce, waiting.allSatisfy(\.isBrief) else { return }
     let answered = readers.attempt { [waiting] reader in
-      var answered: [Telling] = []
+      var answered = 0
       _ = reader.withoutWaiting {
         do throws(AccountStoreError) {
           try reader.snapshot { () throws(AccountStoreError) in
             for question in waiting {
-              let (failure, tell) = question.ask(.success(reader))
-              if let failure { throw failure }
-              answered.append(tell)
+              if let failure = question.ask(.success(reader), false) { throw failure }
+              answered += 1
             }
           }
         } catch {
@@ -87,35 +91,29 @@ final class SharedReads {
       }
       return answered
     }
-    guard let answered else { return }
-    waiting.removeFirst(answered.count)
-    for tell in answered { tell() }
+    waiting.removeFirst(answered ?? 0)
   }
 
   private nonisolated static func answer(
     _ questions: [Question], by reader: Result<SQLiteReader, AccountStoreError>
-  ) -> [Telling] {
+  ) {
     var left = questions[...]
-    var answered: [Telling] = []
     while !left.isEmpty {
       let count = left.count
       do throws(AccountStoreError) {
         let reader = try reader.get()
         try reader.snapshot { () throws(AccountStoreError) in
           while let question = left.popFirst() {
-            let (failure, tell) = question.ask(.success(reader))
-            answered.append(tell)
             // Whatever it has done to the snapshot: who comes behind it is answered in another one.
-            if let failure { throw failure }
+            if let failure = question.ask(.success(reader), true) { throw failure }
           }
         }
       } catch {
         // Where one was asked already, the failure is that one's.
         guard left.count == count else { continue }
-        for question in left { answered.append(question.ask(.failure(error)).tell) }
+        for question in left { _ = question.ask(.failure(error), true) }
         break
       }
     }
-    return answered
   }
 }
