@@ -37,7 +37,39 @@ final class AccountsEndpoint {
   /// Answers one request.
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     let response: HTTPResponse
-    do throws(Problem) { response = try await answer(request) } catch { response = error.response }
+    do throws(Problem) {
+      let (place, caller) = try admit(request)
+      switch place {
+      case .signIns:
+        try Self.expect("POST", request.hasMethod("POST"))
+        response = try await signIn(request, caller)
+      case .accounts:
+        try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+        response = try await find(request.query ?? "", caller)
+      case .account(let id):
+        if request.hasMethod("DELETE") {
+          response = try await delete(id, request, caller)
+        } else {
+          try Self.expect("GET, HEAD, DELETE", request.hasMethod("GET") || request.hasMethod("HEAD"))
+          let known: AccountKnowledge
+          do throws(AccountStoreError) { known = try await store.knowledge(of: id) } catch { throw problem(error) }
+          response = try show(known, of: id, caller)
+        }
+      case .accessToken(let id):
+        try Self.expect("POST", request.hasMethod("POST"))
+        response = try await refresh(id, request, caller)
+      case .deletion(let id):
+        try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+        response = .json(private: try await deletions.show(id, by: caller.clients).json(auditLog).bytes)
+      case .events:
+        try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
+        try Self.expectOnce("Last-Event-ID", in: request)
+        response = try await events.stream(
+          to: caller, after: request.header("Last-Event-ID"), request.query, isHead: request.hasMethod("HEAD"))
+      }
+    } catch {
+      response = error.response
+    }
     metrics.count(response.status)
     return response
   }
@@ -52,7 +84,8 @@ final class AccountsEndpoint {
     case events
   }
 
-  private func answer(_ request: HTTPRequest) async throws(Problem) -> HTTPResponse {
+  /// Who asks, and for what.
+  private func admit(_ request: HTTPRequest) throws(Problem) -> (place: Place, caller: AccountsSettings.Caller) {
     guard let place = Self.place(of: request.path) else {
       throw Problem(
         .notFound, "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID, /v1/deletions/ID and /v1/events here.")
@@ -66,29 +99,7 @@ final class AccountsEndpoint {
       let seconds = Int(wait.components.seconds) + 1
       throw Problem(.tooManyRequests, "The caller has asked too often.", retryAfter: seconds)
     }
-    switch place {
-    case .signIns:
-      try Self.expect("POST", request.hasMethod("POST"))
-      return try await signIn(request, caller)
-    case .accounts:
-      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      return try await find(request.query ?? "", caller)
-    case .account(let id):
-      if request.hasMethod("DELETE") { return try await delete(id, request, caller) }
-      try Self.expect("GET, HEAD, DELETE", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      return try show(try await knowledge(of: id), of: id, caller)
-    case .accessToken(let id):
-      try Self.expect("POST", request.hasMethod("POST"))
-      return try await refresh(id, request, caller)
-    case .deletion(let id):
-      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      return .json(private: try await deletions.show(id, by: caller.clients).json(auditLog).bytes)
-    case .events:
-      try Self.expect("GET, HEAD", request.hasMethod("GET") || request.hasMethod("HEAD"))
-      try Self.expectOnce("Last-Event-ID", in: request)
-      return try await events.stream(
-        to: caller, after: request.header("Last-Event-ID"), request.query, isHead: request.hasMethod("HEAD"))
-    }
+    return (place, caller)
   }
 
   private static func place(of path: String) -> Place? {
@@ -189,7 +200,8 @@ final class AccountsEndpoint {
       throw Problem(.clientNotAllowed, "client_id is none of the caller's apps.")
     }
     let id = store.id(of: Account(team: team, subject: subject))
-    let known = try await knowledge(of: id)
+    let known: AccountKnowledge
+    do throws(AccountStoreError) { known = try await store.knowledge(of: id) } catch { throw problem(error) }
     if case .erased(let since) = known {
       throw Problem(.erased, "The account was erased (\(since)), and the person has not signed in since.")
     }
@@ -233,15 +245,12 @@ final class AccountsEndpoint {
     return .json(private: answer)
   }
 
-  private func knowledge(of id: AccountID) async throws(Problem) -> AccountKnowledge {
-    do throws(AccountStoreError) {
-      return try await store.knowledge(of: id)
-    } catch {
-      logger.error(
-        "the account store does not answer",
-        ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
-      throw .unavailable("The account store does not answer.")
-    }
+  /// What a caller is told where the store fails, which is logged.
+  private func problem(_ error: AccountStoreError) -> Problem {
+    logger.error(
+      "the account store does not answer",
+      ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+    return .unavailable("The account store does not answer.")
   }
 }
 

@@ -101,7 +101,7 @@ package final class AccountsService: Service {
         connectionsPerAddress: settings.connections.perAddress, request: .seconds(60)),
       proxies: settings.proxies, registry: registry, logger: logger, now: { Timestamp.now },
       refusal: { Problem($0).response },
-      handler: { request in await endpoint.respond(to: request) })
+      handler: endpoint.respond)
     administration = try AdministrationServer(settings.admin, readiness: readiness, registry: registry, logger: logger)
     (address, administrationAddress) = (server.address, administration.address)
   }
