@@ -8,7 +8,7 @@ package import Telemetry
 @Loop
 package final class EndpointServer {
   /// What every endpoint allows for a request but for its own bounds.
-  private static let (patience, idle) = (Duration.seconds(10), Duration.seconds(60))
+  private static let (patience, idle) = (Duration.seconds(30), Duration.seconds(60))
   private static let mostFields = 64
 
   /// What an endpoint asks of its server.
