@@ -66,10 +66,13 @@ extension Trial {
 
   /// The quarantine refuses whatever comes, while a wrong clock sends everything there. What is answered 200 waits, and all
   /// that follows of its users, after the clock is right again too.
-  func oneTopicRefuses(for duration: Duration) async throws {
+  ///
+  /// Nothing is sent before that: Kafka's tool may take longer to start than all events to be answered.
+  func oneTopicRefuses(for duration: Duration, rate: Int) async throws {
     try await whateverHappens {
       try await cluster.configure(.quarantine, "max.message.bytes", to: 1)
       try await begin(.clockDaysForward, 0)
+      try send(rate: rate, doubts: 0, seed: 1)
       try await pass(duration)
       // It says how many.
       try await until { try await ingress.refused() > 0 }
