@@ -79,9 +79,15 @@ public final class HTTPRequest {
 
   /// Waits for the whole body, `limit` bytes at most. Asks the peer to go on if it waits for that (100 Continue).
   public func readBody(upTo limit: Int) async -> BodyResult {
+    if let result = readBodyAtOnce(upTo: limit) { return result }
     guard let connection else { return .lost }
-    if let result = connection.readBodyAtOnce(limit: limit) { return result }
     return await connection.readBody(limit: limit)
+  }
+
+  /// The same where the body is here already, as it mostly is; nil where `readBody` has to wait for it.
+  public func readBodyAtOnce(upTo limit: Int) -> BodyResult? {
+    guard let connection else { return .lost }
+    return connection.readBodyAtOnce(limit: limit)
   }
 
   /// The body without a copy; empty before `readBody` has answered `.complete`.

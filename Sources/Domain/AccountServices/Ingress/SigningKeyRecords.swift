@@ -16,12 +16,15 @@ final class SigningKeyRecords {
   /// The keys whose records are on their way, with those who wait for them.
   private var underWay: [(key: AppleSigningKey, waiters: [CheckedContinuation<Outcome?, Never>])] = []
 
+  /// Whether the key's record is where it cannot get lost any more, so that `ensure` need not be called.
+  func hasPublished(_ key: AppleSigningKey) -> Bool { published.contains { $0.isSame(as: key) } }
+
   /// Returns once the key's record is where it cannot get lost any more. `publish` takes it there: once for all who need
   /// it at the same time, because the records of one key would go one after the other.
   func ensure(
     _ key: AppleSigningKey, by publish: @Loop (EventRecord) async throws(EventLogError) -> Void
   ) async throws(EventLogError) {
-    for known in published where known.isSame(as: key) { return }
+    if hasPublished(key) { return }
     if underWay.contains(where: { $0.key.isSame(as: key) }) {
       let outcome: Outcome? = await withCheckedContinuation { waiter in
         // A task that does not prefer the loop's executor has given way since it looked.

@@ -133,8 +133,8 @@ package final class AppleKeys {
     ring()
   }
 
-  /// What can be said of a key without a fetch; nil where one is to be waited for.
-  private func answerAtOnce(on id: KeyID) -> KeyLookup? {
+  /// What can be said of a key without a fetch; nil where `lookUp` has to wait for one.
+  package func answerAtOnce(on id: KeyID) -> KeyLookup? {
     if current[id] != nil { return .found(current) }
     return switch plan.step(for: id, at: alarm.now) {
     case .absent: absence(of: id)
