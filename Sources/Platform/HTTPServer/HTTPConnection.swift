@@ -179,8 +179,7 @@ import EventLoop
 
   /// One request and its answer. False when the connection ends after it.
   ///
-  /// What need not wait is done without another call that may: each of those costs as much as the rest of a small answer's
-  /// way through here.
+  /// What need not wait is done without an async call, which costs even where it does not wait.
   private func answerNext() async throws(Transport.Failure) -> Bool {
     let now = Loop.now
     requestEnd = now + deadlines.request

@@ -19,8 +19,8 @@ final class HTTPResponseWriter {
 
   init(_ transport: Transport) { self.transport = transport }
 
-  /// Begins an answer, and writes as much of it as the socket takes at once. True where that is all, as it is for most: only
-  /// what is left is worth a call that may wait, of `finish`.
+  /// Begins an answer, and writes as much of it as the socket takes at once. True where that is all of it, as it mostly is;
+  /// otherwise `finish` sends the rest.
   func begin(_ response: HTTPResponse, _ form: Form) throws(Transport.Failure) -> Bool {
     guard case .bytes(let body) = response.body else { return false }
     let hasContent = ResponseHead.hasContent(response.status)
@@ -28,7 +28,7 @@ final class HTTPResponseWriter {
     if hasContent, !form.isHead { out.append(contentsOf: body) }
     sent = try transport.writeAvailable(out, from: 0)
     guard sent == out.count else { return false }
-    rest()
+    trim()
     return true
   }
 
@@ -37,7 +37,7 @@ final class HTTPResponseWriter {
     switch response.body {
     case .bytes:
       try await transport.write(out, from: sent)
-      rest()
+      trim()
       return form.keepsAlive
     case .stream(let produce), .endlessStream(_, let produce):
       let hasContent = ResponseHead.hasContent(response.status)
@@ -52,7 +52,7 @@ final class HTTPResponseWriter {
   }
 
   /// Keeps no more memory between answers than most of them need.
-  private func rest() { if out.capacity > 16_384 { out = [] } }
+  private func trim() { if out.capacity > 16_384 { out = [] } }
 
   private func stream(
     _ produce: @Loop @Sendable (HTTPBodyWriter) async throws -> Void, isChunked: Bool

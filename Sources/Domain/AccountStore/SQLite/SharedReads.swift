@@ -33,7 +33,7 @@ final class SharedReads {
     try await unsafe withUnsafeContinuation { unsafe ask(isBrief: isBrief, question, $0) }.get()
   }
 
-  /// Asks as `run` does, and tells the continuation: for whoever asks so often that another call which may wait would be felt.
+  /// Asks as `run` does, and resumes the continuation with the answer: for callers to whom one more async call matters.
   func ask<Value: Sendable>(
     isBrief: Bool, _ question: @escaping @Sendable (SQLiteReader) throws(AccountStoreError) -> Value,
     _ continuation: UnsafeContinuation<Result<Value, AccountStoreError>, Never>
