@@ -8,7 +8,10 @@ package import Telemetry
 @Loop
 package final class EndpointServer {
   /// What every endpoint allows for a request but for its own bounds.
-  private static let (patience, idle) = (Duration.seconds(30), Duration.seconds(60))
+  private static let (patience, idle) = (Duration.seconds(10), Duration.seconds(60))
+  /// For the header of a proxy, and the handshake: a caller whose machine is very busy takes its time between two steps of
+  /// TLS.
+  private static let handshake = Duration.seconds(30)
   private static let mostFields = 64
 
   /// What an endpoint asks of its server.
@@ -45,7 +48,7 @@ package final class EndpointServer {
       head: bounds.head, fields: Self.mostFields, body: bounds.body, connections: bounds.connections,
       connectionsPerAddress: bounds.connectionsPerAddress)
     let deadlines = HTTPServerDeadlines(
-      handshake: Self.patience, head: Self.patience, body: Self.patience, idle: Self.idle, request: bounds.request)
+      handshake: Self.handshake, head: Self.patience, body: Self.patience, idle: Self.idle, request: bounds.request)
     var configuration = HTTPServerConfiguration(
       address: address, tls: tls, limits: limits, deadlines: deadlines, sharesPort: false)
     configuration.proxies = proxies
