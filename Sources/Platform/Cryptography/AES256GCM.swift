@@ -61,8 +61,8 @@ public struct AES256GCM: Sendable {
   /// What was sealed with this key for the same place. Throws `.notAuthentic` for anything else, of whatever length.
   public func open(_ sealed: [UInt8], authenticating place: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw CryptographyError(.notAuthentic, "too short") }
-    // A copy to be opened where it is: the initializers that leave or fill memory look up a type at run time, which takes
-    // longer.
+    // A copy to be opened where it is: the initializers that leave memory uninitialized, or fill it, look up a type at run
+    // time, which takes longer.
     var text = unsafe sealed.withUnsafeBytes { sealed in
       unsafe Array(UnsafeRawBufferPointer(rebasing: sealed[Self.nonceSize..<sealed.count - Self.tagSize]))
     }

@@ -8,8 +8,8 @@ public enum Base64URL {
   public static func decode(_ text: RawSpan) -> [UInt8]? {
     let (groups, rest) = text.byteCount.quotientAndRemainder(dividingBy: 4)
     guard rest != 1 else { return nil }  // no encoder makes so many
-    // As much of the text first, to be overwritten: the initializers that leave or fill memory look their type up at run
-    // time, which takes longer.
+    // As much of the text first, to be overwritten: the initializers that leave memory uninitialized, or fill it, look up a
+    // type at run time, which takes longer.
     var bytes = unsafe text.withUnsafeBytes { text in
       unsafe Array(UnsafeRawBufferPointer(rebasing: text[..<(groups * 3 + max(0, rest - 1))]))
     }

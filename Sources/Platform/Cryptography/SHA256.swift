@@ -32,7 +32,7 @@ public struct SHA256Digest: Sendable, Hashable, CustomStringConvertible {
 
   /// Takes what `fill` writes into the place for 32 bytes; `fill` says whether it could.
   init(_ fill: (UnsafeMutablePointer<UInt8>) -> Bool) {
-    // Copied from the stack: the initializer that leaves memory as it is looks its type up at run time, which takes longer.
+    // Copied from the stack: the initializer that leaves memory uninitialized looks up a type at run time, which takes longer.
     bytes = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.byteCount) { buffer in
       guard let base = buffer.baseAddress, unsafe fill(base) else {
         preconditionFailure("OpenSSL has no SHA-256: its default provider is missing")

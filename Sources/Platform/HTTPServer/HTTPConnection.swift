@@ -244,7 +244,7 @@ import EventLoop
     return HTTPResponseWriter.Form(keepsAlive: keepsAlive, isHTTP11: reader.head.isHTTP11, isHead: isHead)
   }
 
-  /// An answer that was ready in time also gets the time to leave.
+  /// An answer that was ready in time also gets the time to leave; a stream without end gets its own deadlines.
   private func beginAnswer(_ response: HTTPResponse, _ form: HTTPResponseWriter.Form) {
     enter(.answering, until: max(requestEnd, Loop.now + .seconds(1)))
     if case .endlessStream(let patience, _) = response.body, !form.isHead { beginEndlessStream(patience) }

@@ -36,7 +36,7 @@ public struct HTTPServerDeadlines: Sendable, Equatable {
   public var idle: Duration
   /// From a request's first byte to the last byte of its answer.
   public var request: Duration
-  /// Of a connection that has had its last answer.
+  /// How long the end of a connection is put off after its last answer.
   public var linger: Linger
 
   /// For how long the end of a connection is put off after its last answer, so that a peer that is still sending gets it.

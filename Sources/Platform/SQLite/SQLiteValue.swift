@@ -103,8 +103,9 @@ extension Optional: SQLiteValue where Wrapped: SQLiteValue {
 
 /// A column of the row that a statement stands on.
 ///
-/// Its value is asked itself, not by way of the statement, which would look for the column at each question. SQLite allows
-/// that for connections that take no locks of their own, as all of `Database`'s.
+/// Its value is asked itself, not by way of the statement, which would look for the column at each question. The value is
+/// what SQLite calls unprotected, which makes no difference where a connection takes no locks of its own (sqlite.org,
+/// `sqlite3_value`), as none of `Database`'s does.
 @safe public struct Column: ~Copyable {
   let index: Int32
   private let value: OpaquePointer?

@@ -38,7 +38,7 @@ final class SharedReads {
     isBrief: Bool, _ question: @escaping @Sendable (SQLiteReader) throws(AccountStoreError) -> Value,
     _ continuation: UnsafeContinuation<Result<Value, AccountStoreError>, Never>
   ) {
-    // Every question is answered once: it stands in `waiting` until whoever has asked is told.
+    // Every continuation is resumed once: its question stands in `waiting` until then, or the thread has taken it.
     waiting.append(
       Question(isBrief: isBrief) { reader, isLast in
         let result = Result { () throws(AccountStoreError) in try question(try reader.get()) }
