@@ -67,7 +67,7 @@ import Testing
     #expect(try await client.answer().field("Connection") == "close")
     #expect(try await client.readToEnd() == "")
     while server.server.connectionCount > 0 {
-      // Each byte begins another silence; only the whole is left then.
+      // Each byte begins another silence; only the whole is left then. It fails once the server has closed, which is waited for.
       if sample.expected.total == Self.moment { _ = try? await client.send("x") }
       await turn()
     }

@@ -194,10 +194,17 @@ import EventLoop
         step = .refused(MessageRefusal(status: 408, reason: "the request's head took too long"))
       }
     }
-    if case .refused(let refusal) = step { return try await refuse(refusal) }
-    let request = beginHandling()
-    let response = await server.handler(request)
-    let form = try endHandling(of: request, with: response)
+    let response: HTTPResponse
+    let form: HTTPResponseWriter.Form
+    if case .refused(let refusal) = step {
+      server.statistics.refused += 1
+      response = server.configuration.refusal(refusal)
+      form = HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false)
+    } else {
+      let request = beginHandling()
+      response = await server.handler(request)
+      form = try endHandling(of: request, with: response)
+    }
     beginAnswer(response, form)
     let isWhole = try writer.begin(response, form)
     let goesOn = isWhole ? form.keepsAlive : try await writer.finish(response, form)
@@ -205,15 +212,6 @@ import EventLoop
     guard goesOn else { return false }
     reader.finish()
     return true
-  }
-
-  private func refuse(_ refusal: MessageRefusal) async throws(Transport.Failure) -> Bool {
-    server.statistics.refused += 1
-    let response = server.configuration.refusal(refusal)
-    let form = HTTPResponseWriter.Form(keepsAlive: false, isHTTP11: true, isHead: false)
-    beginAnswer(response, form)
-    if try !writer.begin(response, form) { _ = try await writer.finish(response, form) }
-    return false
   }
 
   private func beginHandling() -> HTTPRequest {

@@ -20,7 +20,7 @@ final class HTTPResponseWriter {
   init(_ transport: Transport) { self.transport = transport }
 
   /// Begins an answer, and writes as much of it as the socket takes at once. True where that is all of it, as it mostly is;
-  /// otherwise `finish` sends the rest.
+  /// otherwise `finish` sends the rest, which of a stream is everything.
   func begin(_ response: HTTPResponse, _ form: Form) throws(Transport.Failure) -> Bool {
     guard case .bytes(let body) = response.body else { return false }
     let hasContent = ResponseHead.hasContent(response.status)

@@ -12,7 +12,7 @@ final class SharedReads {
     /// Whether it reads a few rows, however much there is in the store.
     let isBrief: Bool
     /// Asks a reader, or takes note that there is none, and tells whoever has asked; returns the failure, where it is one.
-    /// Nobody is told of a failure where somebody else will be asked (`isLast` is false).
+    /// Where `isLast` is false, nobody is told of a failure: the question will be asked again.
     let ask: @Sendable (_ reader: Result<SQLiteReader, AccountStoreError>, _ isLast: Bool) -> AccountStoreError?
   }
 
@@ -42,11 +42,9 @@ final class SharedReads {
     waiting.append(
       Question(isBrief: isBrief) { reader, isLast in
         let result = Result { () throws(AccountStoreError) in try question(try reader.get()) }
-        guard case .failure(let failure) = result else {
-          unsafe continuation.resume(returning: result)
-          return nil
-        }
-        if isLast { unsafe continuation.resume(returning: result) }
+        var failure: AccountStoreError?
+        if case .failure(let own) = result { failure = own }
+        if failure == nil || isLast { unsafe continuation.resume(returning: result) }
         return failure
       })
     guard !isReading else { return }
