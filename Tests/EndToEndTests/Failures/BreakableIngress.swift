@@ -97,13 +97,22 @@ final class BreakableIngress {
   /// How many events wait that Kafka refuses.
   func refused() async throws -> Int { try await metric("siwa_spool_refused_records") }
 
+  /// How many notifications it answered 200 in this life, and how many it asked Apple to send again.
+  func accepted() async throws -> Int { try await metric("siwa_ingress_notifications_accepted_total") }
+  func deferred() async throws -> Int {
+    try await values(of: "siwa_ingress_notifications_deferred_total").reduce(0, +)
+  }
+
   /// Whether the spool takes records.
   func takesRecords() async throws -> Bool { try await metric("siwa_spool_takes_records") == 1 }
 
-  private func metric(_ name: String) async throws -> Int {
-    guard !isFrozen, let text = try await running?.get("/metrics").text else { return 0 }
-    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") })
-    return try #require(line.split(separator: " ").last.flatMap { Int($0) })
+  private func metric(_ name: String) async throws -> Int { try #require(try await values(of: name).first) }
+
+  /// What each line of a metric says: none before a metric with labels has its first.
+  private func values(of name: String) async throws -> [Int] {
+    guard !isFrozen, let text = try await running?.get("/metrics").text else { return [0] }
+    return try text.split(separator: "\n").filter { $0.hasPrefix("\(name) ") || $0.hasPrefix("\(name){") }
+      .map { line in try #require(line.split(separator: " ").last.flatMap { Int($0) }) }
   }
 
   private func noteComplaints() {
