@@ -62,7 +62,7 @@ struct Implementation: Sendable, CustomTestStringConvertible {
     } run: { _, statement in
       try await rig.run("\(statement)")
     } rotate: { page in
-      let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 1, statementTimeout: .seconds(60))
+      let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 1, statementTimeout: .seconds(300))
       let keys = try await database.read { connection in try await connection.openKeys(with: rig.key) }
       let rotation = PostgreSQLHashRotation(PostgreSQLKeyedDatabase(database, keys), page: page)
       return SteppedRotation {

@@ -108,7 +108,7 @@ import Testing
     // As if a program had added the first account only now.
     let rotation = try await administration.rotateKey { _ in
       do {
-        let file = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+        let file = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
         try file.execute(
           "UPDATE account SET master_key_id = 'another' WHERE hash = (SELECT min(hash) FROM account)")
       } catch {

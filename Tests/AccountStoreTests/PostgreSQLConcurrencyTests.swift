@@ -117,7 +117,7 @@ import Testing
     let rig = try await PostgreSQLRig()
     let store = try await rig.open()
     try await store.begin(Transfer.sending, with: Transfer.sent(1...2))
-    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(60))
+    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(300))
     let holders = Holders(database)
     let removed = Signal()
     func hold(until end: Signal) -> Task<Void, any Error> {
@@ -160,7 +160,7 @@ import Testing
     let rig = try await PostgreSQLRig()
     let store = try await rig.open()
     try await store.begin(Transfer.sending, with: Transfer.sent(1...2))
-    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(60))
+    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(300))
     let holders = Holders(database)
     var attempts = 0
     let removal = try await database.write { connection in

@@ -37,7 +37,7 @@ import Testing
   /// Hashes and fingerprints.
   private func bytesUnderTheKey() throws -> [[UInt8]] {
     var found: [[UInt8]] = []
-    try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(
+    try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300)).prepare(
       """
       SELECT hash FROM account UNION ALL SELECT hash FROM token UNION ALL SELECT hash FROM mail
       UNION ALL SELECT hash FROM ledger UNION ALL SELECT hash FROM event_fence UNION ALL SELECT hash FROM erasure_fence
@@ -50,7 +50,7 @@ import Testing
 
   /// One that was there before the store was brought forward, and knows the first key alone.
   @Test func aProgramOfTheVersionBeforeStops() async throws {
-    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     for step in SQLiteMigrations.steps[..<3] { try database.execute(step) }
     let first = try StoreKeys.make(for: rig.key)
     try database.prepare("INSERT INTO store_key (number, master_key_id, hash_key) VALUES (1, ?, ?)").run(

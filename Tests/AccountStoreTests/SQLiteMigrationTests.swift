@@ -59,7 +59,7 @@ import Testing
 
   /// A store as a program of that version has made it, with a token and a settled event.
   private func makeOldStore(_ version: Int) throws {
-    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     for step in SQLiteMigrations.steps[..<version] { try database.execute(step) }
     let old = try OldStore(rig.key)
     try database.prepare("INSERT INTO store_key VALUES (1, ?, ?, zeroblob(60))").run(rig.key.id, old.hashKey)
@@ -129,7 +129,7 @@ import Testing
   @Test func aProgramOfTheVersionBeforeSettlesNothing() async throws {
     await (try await rig.open()).close()
     try rig.makeOlder()
-    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     let statements = [
       try database.prepare("SELECT EXISTS (SELECT 1 FROM fence WHERE consumer = 'email-relay')"),
       try database.prepare("UPDATE relay SET status = 'enabled'"),

@@ -74,7 +74,7 @@ import Testing
   }
 
   private func sealedAddress() throws -> [UInt8]? {
-    try Database(rig.path, .readOnly, busyTimeout: .seconds(60)).prepare("SELECT address FROM mail").first {
+    try Database(rig.path, .readOnly, busyTimeout: .seconds(300)).prepare("SELECT address FROM mail").first {
       row throws(SQLiteError) in try row.value(0)
     }
   }

@@ -25,7 +25,7 @@ final class SQLiteRig {
   /// Makes the store where there is none, with the key of these tests for its hashes, and opens it.
   func open() async throws -> SQLiteAccountStore {
     if try await administration.migrate().from == 0, let hashKey {
-      try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
         .prepare("UPDATE hash_key SET key = ?").run(try key.wrap(hashKey, for: .hashKey(1)))
     }
     return try await SQLiteAccountStore.open(path, key)
@@ -33,14 +33,14 @@ final class SQLiteRig {
 
   /// Changes what is in the file, under the store's feet.
   func execute(_ sql: StaticString) throws {
-    let database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.execute("PRAGMA foreign_keys = OFF")
     try database.execute(sql)
   }
 
   /// A number that the file has.
   func number(_ sql: StaticString) throws -> Int64? {
-    try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(sql).first {
+    try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300)).prepare(sql).first {
       row throws(SQLiteError) in try row.value(0)
     }
   }
@@ -76,7 +76,7 @@ final class SQLiteRig {
     for end in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: old + end) {
       try FileManager.default.removeItem(atPath: old + end)
     }
-    let database = try Database(old, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(old, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.execute("PRAGMA foreign_keys = OFF")
     for step in SQLiteMigrations.steps[..<4] { try database.execute(step) }
     try database.prepare("ATTACH ? AS later").run(path)

@@ -69,7 +69,7 @@ import Testing
 
   private func wrappedKeysAndAddresses() throws -> [[UInt8]] {
     var values: [[UInt8]] = []
-    try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(
+    try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300)).prepare(
       "SELECT data_key FROM account UNION ALL SELECT address FROM mail"
     ).forEach { row throws(SQLiteError) in values.append(try row.value(0)) }
     return values
@@ -88,7 +88,7 @@ import Testing
     }
     #expect(migration?.code == .wrongMasterKey)
     // With the other's id written over it, what is wrapped still does not open.
-    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.prepare("UPDATE hash_key SET master_key_id = ?").run(other.id)
     let forged = await #expect(throws: AccountStoreError.self) {
       try await SQLiteAccountStore.open(rig.path, other)

@@ -133,7 +133,7 @@ import Testing
   private func removeAccounts(_ store: SQLiteAccountStore, failing failure: AccountStoreError? = nil) async throws {
     try await store.reads.run { [path = rig.path] _ throws(AccountStoreError) in
       try AccountStoreError.translating { () throws(SQLiteError) in
-        let other = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+        let other = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
         try other.execute("DELETE FROM account")
       }
       if let failure { throw failure }

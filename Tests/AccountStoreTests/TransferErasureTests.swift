@@ -120,7 +120,7 @@ import Testing
 
   private func sealed(_ rig: SQLiteRig, _ sql: StaticString) throws -> [[UInt8]] {
     var values: [[UInt8]] = []
-    try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60)).prepare(sql).forEach {
+    try Database(rig.path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300)).prepare(sql).forEach {
       row throws(SQLiteError) in values.append(try row.value(0))
     }
     return values

@@ -228,7 +228,7 @@ struct DurableWriter {
 
   private static func write(into file: String, from first: Int) {
     do {
-      let database = try Database(file, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      let database = try Database(file, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
       try database.execute("CREATE TABLE IF NOT EXISTS number (value INTEGER PRIMARY KEY, half TEXT NOT NULL) STRICT")
       let insertion = try database.prepare("INSERT INTO number (value, half) VALUES (?, ?)")
       for number in first... {

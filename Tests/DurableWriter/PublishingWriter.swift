@@ -30,7 +30,7 @@ final class PublishingWriter: EventLog {
       let accepted = AcceptedEvents(
         in: "\(directory)/spool", number: 1000, time: .seconds(86_400), now: { .now }, logger: logger)
       let publisher = try await EventPublisher(
-        log: log, spool: spool, accepted: accepted, patience: .milliseconds(2), deadline: .seconds(60),
+        log: log, spool: spool, accepted: accepted, patience: .milliseconds(2), deadline: .seconds(300),
         pace: RetryPace(first: .milliseconds(1), longest: .milliseconds(8)),
         metrics: PublicationMetrics(MetricsRegistry()), logger: logger)
       let next = try Self.next(directory)

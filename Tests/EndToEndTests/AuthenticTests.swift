@@ -75,7 +75,7 @@ import Testing
         logger: log.logger())
       let kafka = try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)])
       let events = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
-        try Producer(kafka, deadline: .seconds(60), log: { _ in })
+        try Producer(kafka, deadline: .seconds(300), log: { _ in })
       }
       let publisher = try await EventPublisher(
         stage.settings, log: events, registry: registry, logger: log.logger(), now: { now })
@@ -93,7 +93,7 @@ import Testing
           result = .success(
             try await body { bytes in
               try await stage.client.send(
-                .post(bytes, to: url, headers: [], isRepeatable: true, within: .seconds(90), maximumBodySize: 4096)
+                .post(bytes, to: url, headers: [], isRepeatable: true, within: .seconds(300), maximumBodySize: 4096)
               )
               .status
             })

@@ -46,7 +46,7 @@ import Testing
     apple.register(redirectURIs: [address], for: Self.client)
     apple.notifications = DeliveryPlan(
       receiver: try #require(HTTPClientURL("http://\(appServer.address)/apple")), attempts: 1, pause: .zero,
-      deadline: .seconds(60))
+      deadline: .seconds(300))
     let serving = [
       Task(executorPreference: Loop.executor) { await server.run() },
       Task(executorPreference: Loop.executor) { await appServer.run() },

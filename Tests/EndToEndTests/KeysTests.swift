@@ -15,7 +15,7 @@ import Testing
   /// Names a key that nobody has until Apple was asked once more.
   private func haveAppleAsked(_ stage: Stage, _ ingress: RunningIngress) async throws {
     let before = stage.apple.keysAsked
-    try await until(within: .seconds(120)) {
+    try await until {
       _ = try await ingress.post(stage.sign(.consentRevoked, for: Stage.app, .unknownKey).body)
       return stage.apple.keysAsked > before
     }
@@ -26,7 +26,7 @@ import Testing
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
       try await stage.ingress(Self.eager) { ingress in
-        try await until(within: .seconds(120)) { try await ingress.post(stage.sign().body).status == 200 }
+        try await until { try await ingress.post(stage.sign().body).status == 200 }
         for answer in [KeysAnswer.html, .tenMegabytes, .drip, .otherKey] {
           stage.apple.keysAnswer = answer
           try await haveAppleAsked(stage, ingress)
@@ -52,13 +52,13 @@ import Testing
       try await stage.ingress(Self.eager) { ingress in
         for _ in 0..<2 {
           let notification = try stage.sign()
-          try await until(within: .seconds(120)) { try await ingress.post(notification.body).status == 200 }
+          try await until { try await ingress.post(notification.body).status == 200 }
         }
         let old = stage.apple.ring.keys.map(\.kid)
         let new = try stage.apple.rotateKeys()
         for _ in 0..<2 {
           let notification = try stage.sign()
-          try await until(within: .seconds(120)) { try await ingress.post(notification.body).status == 200 }
+          try await until { try await ingress.post(notification.body).status == 200 }
         }
         try await TopicReader.run(stage.brokers) { reader in
           for kid in old + [new] {
@@ -89,7 +89,7 @@ import Testing
       let none = try await siwa([], stage)
       #expect(none.end == .exit(1) && none.output == "None held: no \(path)\n")
       try await stage.ingress { _ in
-        try await until(within: .seconds(120)) { unsafe access(path, F_OK) == 0 }
+        try await until { unsafe access(path, F_OK) == 0 }
       }
       let (old, left) = (stage.apple.ring.keys[0].kid, stage.apple.ring.keys[1].kid)
       let held = try await siwa([], stage)

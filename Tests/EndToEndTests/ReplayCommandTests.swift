@@ -240,7 +240,7 @@ import Testing
     init(_ brokers: String) async throws {
       self.brokers = brokers
       let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", brokers)])
-      producer = try Producer(configuration, deadline: .seconds(90), maximumWaiting: 100_000, log: { _ in })
+      producer = try Producer(configuration, deadline: .seconds(300), maximumWaiting: 100_000, log: { _ in })
       admin = try Admin(configuration, log: { _ in })
       try await makeTopic(Topic.accountEvents.name, partitions: 3)
     }
@@ -251,12 +251,12 @@ import Testing
 
     func makeTopic(_ name: String, partitions: Int) async throws {
       _ = try await admin.createTopics(
-        [NewTopic(name, partitions: partitions, replicationFactor: 1)], within: .seconds(120))
-      _ = try await admin.awaitTopic(name, within: .seconds(120))
+        [NewTopic(name, partitions: partitions, replicationFactor: 1)], within: .seconds(300))
+      _ = try await admin.awaitTopic(name, within: .seconds(300))
     }
 
     func end(of topic: String) async throws -> Int64 {
-      try await admin.endOffsets(of: topic, within: .seconds(120)).values.reduce(0, +)
+      try await admin.endOffsets(of: topic, within: .seconds(300)).values.reduce(0, +)
     }
 
     func event(_ number: Int, _ kind: AccountEvent.Kind, of person: Person) throws -> KafkaRecord {

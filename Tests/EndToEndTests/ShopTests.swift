@@ -15,7 +15,7 @@ import Testing
 
     /// How many customers of this address the shop has.
     func customers(of email: String) throws -> Int64 {
-      let database = try Database(customers, .readOnly, busyTimeout: .seconds(60))
+      let database = try Database(customers, .readOnly, busyTimeout: .seconds(300))
       let count = try database.prepare("SELECT count(*) FROM customer WHERE email = ?")
       return try #require(try count.first(email) { row throws(SQLiteError) in try row.value(0) })
     }
@@ -23,7 +23,7 @@ import Testing
 
   private static let client = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 4,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 4,
       maximumRequests: 16))
 
   private static func run(_ body: @Loop (Stage) async throws -> Void) async throws {
@@ -114,7 +114,7 @@ import Testing
           let forged = try await Self.client.send(
             .post(
               form: [("token", "guessed")], to: url, headers: [("Cookie", cookie)], isRepeatable: true,
-              within: .seconds(90), maximumBodySize: 65_536))
+              within: .seconds(300), maximumBodySize: 65_536))
           #expect(forged.status == 400)
         }
         try await browser.open(stage.shop)
@@ -200,8 +200,8 @@ import Testing
         return try await client.send(
           form.map {
             .post(
-              form: $0, to: url, headers: headers, isRepeatable: true, within: .seconds(90), maximumBodySize: 65_536)
-          } ?? .get(url, headers: headers, within: .seconds(90), maximumBodySize: 65_536))
+              form: $0, to: url, headers: headers, isRepeatable: true, within: .seconds(300), maximumBodySize: 65_536)
+          } ?? .get(url, headers: headers, within: .seconds(300), maximumBodySize: 65_536))
       }
       func text(_ response: HTTPClientResponse) -> String { String(decoding: response.body, as: UTF8.self) }
 
@@ -243,7 +243,7 @@ import Testing
       // By another name it is another site, which must not see the pages.
       let other = stage.shop.replacing("localhost", with: "127.0.0.1")
       let url = try #require(HTTPClientURL(other))
-      let misdirected = try await client.send(.get(url, within: .seconds(90), maximumBodySize: 65_536))
+      let misdirected = try await client.send(.get(url, within: .seconds(300), maximumBodySize: 65_536))
       #expect(misdirected.status == 421)
     }
   }

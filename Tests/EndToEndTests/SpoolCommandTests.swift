@@ -70,7 +70,7 @@ import Testing
         #""list":[{"sequence":1,"since":1767225600000,"topic":"apple.account-events.v1","#
           + #""type":"com.apple.siwa.consent-revoked.v1","event":"event-1"},"#))
 
-    let database = try Database(directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(directory + "/spool.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.execute("UPDATE record SET headers = x'ff' WHERE sequence > 1")
     let damaged = try await siwa(["--directory", directory])
     #expect(damaged.end == .exit(0) && damaged.output.contains("\nDamaged  2, which stay: 2, 3\n1  apple."))

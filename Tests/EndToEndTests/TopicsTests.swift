@@ -91,7 +91,7 @@ import Testing
         try await until { try await ingress.get("/metrics").text.contains("\nsiwa_spool_records 0\n") }
         let admin = try Admin(KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
         #expect(
-          try await admin.endOffsets(of: "apple.account-events.v1", within: .seconds(120)).values.reduce(0, +) == 1)
+          try await admin.endOffsets(of: "apple.account-events.v1", within: .seconds(300)).values.reduce(0, +) == 1)
         await admin.close()
         #expect(try await ingress.end() == .exit(0))
       }

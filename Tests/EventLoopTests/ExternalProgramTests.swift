@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct ExternalProgramTests {
-  private static let patience = Duration.seconds(120)
+  private static let patience = Duration.seconds(300)
 
   private func run(
     _ script: String, _ input: [UInt8] = [], upTo size: Int = 1 << 20, within limit: Duration = patience

@@ -59,7 +59,7 @@ import Testing
       await peer.send(answer.text)
     }
     defer { server.close() }
-    #expect(await failure(of: .get(server.url(), within: .seconds(120), maximumBodySize: answer.limit)) == answer.code)
+    #expect(await failure(of: .get(server.url(), within: .seconds(300), maximumBodySize: answer.limit)) == answer.code)
   }
 
   @Test func givesUpWhenTheDeadlinePasses() async throws {
@@ -86,7 +86,7 @@ import Testing
   @Test func saysThatNobodyListens() async throws {
     // A port of the system's own: a free one could be another test's by then.
     let url = try #require(HTTPClientURL("http://127.0.0.1:1/"))
-    #expect(await failure(of: .get(url, within: .seconds(120), maximumBodySize: 5)) == .connect)
+    #expect(await failure(of: .get(url, within: .seconds(300), maximumBodySize: 5)) == .connect)
   }
 
   @Test func saysThatANameIsUnknown() async throws {
@@ -104,7 +104,7 @@ import Testing
     let server = try ScriptedServer(answering: HTTPClientTests.hello)
     defer { server.close() }
     let request = HTTPClientRequest.get(
-      server.url(), headers: [(name, value)], within: .seconds(120), maximumBodySize: 5)
+      server.url(), headers: [(name, value)], within: .seconds(300), maximumBodySize: 5)
     #expect(await failure(of: request) == .malformedRequest)
     #expect(server.connections == 0)
   }
@@ -184,7 +184,7 @@ import Testing
       closing.finish()
     }
     defer { server.close() }
-    _ = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(120), maximumBodySize: 5))
+    _ = try await HTTPClient(.testing()).send(.get(server.url(), within: .seconds(300), maximumBodySize: 5))
     for await _ in closed {}
   }
 

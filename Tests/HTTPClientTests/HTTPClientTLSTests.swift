@@ -13,7 +13,7 @@ import Testing
   nonisolated static let now = Int64(Date().timeIntervalSince1970)
 
   private func failure(
-    asking url: String, trusting anchors: HTTPClientConfiguration.TrustAnchors, connectTimeout: Duration = .seconds(120)
+    asking url: String, trusting anchors: HTTPClientConfiguration.TrustAnchors, connectTimeout: Duration = .seconds(300)
   ) async throws -> HTTPClientError? {
     var configuration = HTTPClientConfiguration.testing(trustAnchors: anchors)
     configuration.connectTimeout = connectTimeout
@@ -34,7 +34,7 @@ import Testing
     let client = HTTPClient(.testing(trustAnchors: .systemAnd(file: server.trustAnchors)))
     for host in ["127.0.0.1", "localhost", "127.0.0.1", "localhost"] {
       let url = try #require(HTTPClientURL("https://\(host):\(server.server.address.port)/"))
-      let answer = try await client.send(.get(url, within: .seconds(120), maximumBodySize: 100))
+      let answer = try await client.send(.get(url, within: .seconds(300), maximumBodySize: 100))
       #expect(answer.body == Array("siwa-tests/1".utf8))
     }
     #expect(server.server.statistics.accepted == 2)  // one connection for each name
@@ -67,7 +67,7 @@ import Testing
     prepare(files, certificate)
     let server = try TLSServer(certificate) { _ in .text("hello") }
     let url = try #require(HTTPClientURL(server.origin))
-    let answer = try await HTTPClient(.testing()).send(.get(url, within: .seconds(120), maximumBodySize: 100))
+    let answer = try await HTTPClient(.testing()).send(.get(url, within: .seconds(300), maximumBodySize: 100))
     try #require(answer.status == 200)
     try #require(unsafe access(files.path + "/secrets", F_OK) != 0)
     await server.close()

@@ -14,7 +14,7 @@ import Testing
     try await used.send(request)
     _ = try await used.answer()
     await turn()
-    await server.server.drain(within: .seconds(60))
+    await server.server.drain(within: .seconds(300))
     #expect(try await fresh.readToEnd() == "")
     #expect(try await used.readToEnd() == "")
     // A program that another test starts just now holds the socket, too, until it is another program.
@@ -39,7 +39,7 @@ import Testing
     try await half.send("GET /half HTTP/1.1\r\n")
     half.settle()
     await turn()
-    let draining = Task { await server.server.drain(within: .seconds(60)) }
+    let draining = Task { await server.server.drain(within: .seconds(300)) }
     await turn()
     #expect(server.server.connectionCount == 2)
     goOn.fire()
@@ -67,7 +67,7 @@ import Testing
     await turn()
     try await client.send(beginning)
     client.settle()
-    let draining = Task { await server.server.drain(within: .seconds(60)) }
+    let draining = Task { await server.server.drain(within: .seconds(300)) }
     await turn()
     try await client.send(String("GET /a HTTP/1.1\r\nHost: a\r\n\r\n".dropFirst(beginning.utf8.count)))
     #expect(try await client.answer().body == "GET /a - ")
@@ -89,7 +89,7 @@ import Testing
     try await client.raw.send(record.prefix(20))
     client.raw.settle()
     await turn()
-    let draining = Task { await server.server.drain(within: .seconds(60)) }
+    let draining = Task { await server.server.drain(within: .seconds(300)) }
     await turn()
     try await client.raw.send(record.dropFirst(20))
     #expect(try await client.answer().body == "GET /a - ")

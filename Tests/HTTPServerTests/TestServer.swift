@@ -31,7 +31,7 @@ final class TestServer {
   }
 
   /// Returns when every connection has ended by itself.
-  func untilDeserted() async { await server.drain(within: .seconds(60)) }
+  func untilDeserted() async { await server.drain(within: .seconds(300)) }
 
   /// Ends it as if its task were cancelled, and returns when it has ended.
   func cancel() async {

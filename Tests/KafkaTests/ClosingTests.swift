@@ -17,7 +17,7 @@ import Testing
     let (error, time) = await question.value
     #expect(error?.code == .brokerUnavailable)
     #expect(await close.value >= time)
-    #expect(await answer(to: producer, within: .seconds(120)).0?.code == .closed)
+    #expect(await answer(to: producer, within: .seconds(300)).0?.code == .closed)
   }
 
   /// librdkafka would end the process: its issue 4381.

@@ -50,7 +50,7 @@ struct Cluster: Sendable {
       configuration(properties), deadline: .seconds(600), maximumWaiting: maximumWaiting, log: { _ in })
     let result: Result<Value, any Error>
     do { result = .success(try await body(producer)) } catch { result = .failure(error) }
-    _ = await producer.close(within: .seconds(120))
+    _ = await producer.close(within: .seconds(300))
     return try result.get()
   }
 
@@ -82,8 +82,8 @@ extension Consumer {
 func makeRealTopic(_ topic: NewTopic, on broker: RealBroker) async throws {
   let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)])
   let admin = try Admin(configuration, log: { _ in })
-  let created = try await admin.createTopics([topic], within: .seconds(120))
+  let created = try await admin.createTopics([topic], within: .seconds(300))
   precondition(created == [topic.name], "two tests make the same topic")
-  _ = try await admin.awaitTopic(topic.name, within: .seconds(120))
+  _ = try await admin.awaitTopic(topic.name, within: .seconds(300))
   await admin.close()
 }

@@ -103,7 +103,7 @@ let contract: [Clause] = [
       log: { _ in })
     let sent = begin((0..<30).map { KafkaRecord(topic: topic, key: nil, value: [$0]) }, producer)
     await turn()
-    #expect(await producer.close(within: .seconds(120)) == 0)
+    #expect(await producer.close(within: .seconds(300)) == 0)
     for task in sent { _ = try await task.value.get() }
     await #expect(throws: KafkaError.self) {
       try await producer.send(KafkaRecord(topic: topic, key: nil, value: [0]))
@@ -143,11 +143,11 @@ let contract: [Clause] = [
       }
     }
     let member = try GroupMember(cluster, ConsumerGroup("group-\(topic)"), topic)
-    try await until(within: .seconds(120)) { member.done.count == 3 }
+    try await until { member.done.count == 3 }
     #expect(Set(member.done.map(\.position.partition)) == [0, 1, 2])
     let partitions = member.partitions
-    try await member.consumer.commit(member.commitments, within: .seconds(120))
-    let committed = try await member.consumer.committed(partitions, within: .seconds(120))
+    try await member.consumer.commit(member.commitments, within: .seconds(300))
+    let committed = try await member.consumer.committed(partitions, within: .seconds(300))
     #expect(committed == Dictionary(uniqueKeysWithValues: partitions.map { ($0, 1) }))
     try await member.leave()
   },
@@ -167,11 +167,11 @@ let contract: [Clause] = [
   Clause("a topic is described, and one that is not there is unknown") { cluster in
     let topic = try await cluster.makeTopic(2)
     let admin = try Admin(cluster.configuration(), log: { _ in })
-    let description = try await admin.awaitTopic(topic, within: .seconds(120))
+    let description = try await admin.awaitTopic(topic, within: .seconds(300))
     #expect(description.partitions.map(\.number) == [0, 1])
     #expect(description.isReady)
     let error = await #expect(throws: KafkaError.self) {
-      try await admin.describe(topic: cluster.nameOfNoTopic, within: .seconds(120))
+      try await admin.describe(topic: cluster.nameOfNoTopic, within: .seconds(300))
     }
     #expect(error?.code == .unknownTopic)
     await admin.close()

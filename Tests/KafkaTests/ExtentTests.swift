@@ -5,7 +5,7 @@ import Testing
 
 /// What a member can ask of its partitions and its group, on a real broker.
 @Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct ExtentTests {
-  private nonisolated static let patience = Duration.seconds(120)
+  private nonisolated static let patience = Duration.seconds(300)
 
   @Test func whatPartitionsHoldIsAnsweredTogetherWithTheFirstRecordThatIsNewer() async throws {
     let cluster = try await Cluster.real(.shared())
@@ -96,7 +96,7 @@ import Testing
     }
     let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
     let place = TopicPartition(topic, 0)
-    let extents = try await consumer.extents(of: [place: [1, 1_700_000_000_000]], within: .seconds(120))
+    let extents = try await consumer.extents(of: [place: [1, 1_700_000_000_000]], within: .seconds(300))
     #expect(extents == [place: PartitionExtent(first: 0, end: 3, firstNewer: [:])])
     await consumer.close()
   }

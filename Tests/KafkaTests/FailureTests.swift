@@ -24,14 +24,14 @@ import Testing
     #expect(error?.isUncertain == true)
     embedded.setReachable(true)
     try await untilItSucceeds { _ = try await producer.send(record) }
-    #expect(await producer.close(within: .seconds(120)) == 0)
+    #expect(await producer.close(within: .seconds(300)) == 0)
   }
 
   @Test func whoeverSeeksWhileLibrdkafkaStillAsksWhereToBeginGetsThere() async throws {
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 1)
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
-    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
     for number in 0..<10 {
       _ = try await producer.send(KafkaRecord(topic: "topic", key: nil, value: Array("\(number)".utf8)))
     }
@@ -45,7 +45,7 @@ import Testing
         group: GroupMembership(ConsumerGroup("seeks-\(place)"), instance: nil, handover: .seconds(60)), log: { _ in })
       try consumer.subscribe(to: ["topic"])
       #expect(try await consumer.nextEvent(upTo: 1) == .assigned([partition]))
-      try await consumer.seek(to: [partition: place], within: .seconds(120))
+      try await consumer.seek(to: [partition: place], within: .seconds(300))
       var offsets: [Int64] = []
       while offsets.last != 9 {
         guard case .records(let records) = try await consumer.nextEvent(upTo: 3) else { break }
@@ -62,7 +62,7 @@ import Testing
     try embedded.createTopic("topic", partitions: 1)
     embedded.refuseGroups()
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)])
-    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
     let (refused, log) = AsyncStream.makeStream(of: Void.self)
     let traced = try KafkaConfiguration(properties: [
       ("bootstrap.servers", embedded.bootstrapServers), ("debug", "cgrp"),
@@ -146,12 +146,12 @@ import Testing
     // Where the loop was kept from turning, librdkafka gave up the first one meanwhile, and there was room after all.
     #expect(results.last?.failure?.code == .queueFull || results.last?.failure?.code == .timedOut)
     // Both have their answer, so closing has nobody to answer any more.
-    #expect(await producer.close(within: .seconds(120)) == 0)
+    #expect(await producer.close(within: .seconds(300)) == 0)
   }
 
   @Test func isFatalOnceLibrdkafkaSaysSo() async throws {
     let cluster = try Cluster.embedded()
-    let producer = try Producer(cluster.configuration(), deadline: .seconds(120), log: { _ in })
+    let producer = try Producer(cluster.configuration(), deadline: .seconds(300), log: { _ in })
     unsafe rd_kafka_test_fatal_error(
       producer.client.handle.pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "as a test wants it")
     let error = await #expect(throws: KafkaError.self) {
@@ -176,7 +176,7 @@ import Testing
     for task in sent { codes.append(await task.value.failure?.code) }
     // Three never left librdkafka's queue, and it says so; two waited for room in it.
     #expect(codes == [.brokerUnavailable, .brokerUnavailable, .brokerUnavailable, .fatal, .fatal])
-    #expect(await producer.close(within: .seconds(120)) == 0)
+    #expect(await producer.close(within: .seconds(300)) == 0)
   }
 
   @Test func tellsWhatLibrdkafkaWouldLog() async throws {
@@ -228,7 +228,7 @@ import Testing
     // Whether the second one arrived is what nobody knows; the two that were acknowledged are there.
     let values = try await Cluster.real(broker).read(2, from: topic).map(\.value)
     #expect(values.first == [0])
-    #expect(await producer.close(within: .seconds(120)) == 0)
+    #expect(await producer.close(within: .seconds(300)) == 0)
   }
 
   @Test(.timeLimit(.minutes(10))) func isToldThatTheTopicTakesNoSuchRecord() async throws {
@@ -248,8 +248,8 @@ import Testing
     let broker = try await RealBroker.shared()
     let admin = try Admin(Cluster.real(broker).configuration(), log: { _ in })
     let topic = NewTopic("made-once", partitions: 2, replicationFactor: 1, settings: ["cleanup.policy": "compact"])
-    #expect(try await admin.createTopics([topic], within: .seconds(120)) == ["made-once"])
-    #expect(try await admin.createTopics([topic], within: .seconds(120)) == [])
+    #expect(try await admin.createTopics([topic], within: .seconds(300)) == ["made-once"])
+    #expect(try await admin.createTopics([topic], within: .seconds(300)) == [])
     let impossible = [
       NewTopic("no topic", partitions: 1, replicationFactor: 1),
       NewTopic("too-many-copies", partitions: 1, replicationFactor: 9),
@@ -257,7 +257,7 @@ import Testing
     ]
     for topic in impossible {
       let error = await #expect(throws: KafkaError.self) {
-        try await admin.createTopics([topic], within: .seconds(120))
+        try await admin.createTopics([topic], within: .seconds(300))
       }
       #expect(error?.code == .refused)
       #expect(error?.consequence == .permanent)

@@ -51,7 +51,7 @@ final class GroupMember {
   /// Lets go what was revoked, with what was done committed.
   func release(_ partitions: Set<TopicPartition>) async throws(KafkaError) {
     try await consumer.release(
-      committing: commitments.filter { partitions.contains($0.key) }, within: .seconds(120))
+      committing: commitments.filter { partitions.contains($0.key) }, within: .seconds(300))
     for partition in partitions { offsets[partition] = nil }
   }
 
@@ -60,7 +60,7 @@ final class GroupMember {
     while true {
       await stop()
       do throws(KafkaError) {
-        try await consumer.commit(commitments, within: .seconds(120))
+        try await consumer.commit(commitments, within: .seconds(300))
         return await consumer.close()
       } catch {
         // Partitions are moving: the member goes along first.

@@ -5,7 +5,7 @@ import Testing
 
 /// What members of a group can rely on, on a real broker.
 @Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct GroupTests {
-  private nonisolated static let patience = Duration.seconds(120)
+  private nonisolated static let patience = Duration.seconds(300)
 
   @Test func nobodyDoesAgainWhatWasHandedOver() async throws {
     let stage = try await Stage(partitions: 6)

@@ -18,9 +18,9 @@ import Testing
 
   @Test func aQuestionForOffsetsIsGivenUp() async throws {
     let admin = try Admin(configuration, log: { _ in })
-    #expect(try await admin.endOffsets(of: "topic", within: .seconds(120)) == [0: 0])
+    #expect(try await admin.endOffsets(of: "topic", within: .seconds(300)) == [0: 0])
     let consumer = try Consumer(configuration, group: nil, log: { _ in })
-    #expect(try await consumer.beginningOffsets(of: [partition], within: .seconds(120)) == [partition: 0])
+    #expect(try await consumer.beginningOffsets(of: [partition], within: .seconds(300)) == [partition: 0])
     cluster.setReachable(false)
     let limit = Duration.milliseconds(300)
     for ask in [
@@ -43,7 +43,7 @@ import Testing
       log: { _ in })
     try member.subscribe(to: ["topic"])
     #expect(try await member.nextEvent(upTo: 1) == .assigned([partition]))
-    try await member.commit([partition: 1], within: .seconds(120))
+    try await member.commit([partition: 1], within: .seconds(300))
     cluster.setReachable(false)
     let first = await #expect(throws: KafkaError.self) {
       try await member.commit([partition: 2], within: .milliseconds(50))
@@ -57,11 +57,11 @@ import Testing
     cluster.setReachable(true)
     while true {
       do throws(KafkaError) {
-        try await member.commit([partition: 4], within: .seconds(120))
+        try await member.commit([partition: 4], within: .seconds(300))
         break
       } catch { #expect(error.isRetriable) }
     }
-    #expect(try await member.committed([partition], within: .seconds(120)) == [partition: 4])
+    #expect(try await member.committed([partition], within: .seconds(300)) == [partition: 4])
     await member.close()
   }
 
@@ -74,10 +74,10 @@ import Testing
     #expect(try await member.nextEvent(upTo: 1) == .assigned([partition]))
     cluster.setReachable(false)
     let first = Task(executorPreference: Loop.executor) {
-      try await member.commit([partition: 1], within: .seconds(120))
+      try await member.commit([partition: 1], within: .seconds(300))
     }
     let second = Task(executorPreference: Loop.executor) {
-      try await member.commit([partition: 2], within: .seconds(120))
+      try await member.commit([partition: 2], within: .seconds(300))
     }
     await turn()
     member.share.lose([partition])

@@ -5,7 +5,7 @@ import Testing
 
 /// What a reader and an operator can do with partitions, on a real broker.
 @Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct ReadingTests {
-  private nonisolated static let patience = Duration.seconds(120)
+  private nonisolated static let patience = Duration.seconds(300)
 
   @Test func aPausedPartitionGoesOnWhereItStopped() async throws {
     let (cluster, topic) = try await topic(partitions: 2, records: 20)

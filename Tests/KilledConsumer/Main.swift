@@ -47,7 +47,7 @@ struct KilledConsumer {
       {
         try await Loop.sleep(for: .milliseconds(1))
       }
-      await processor.end(within: .seconds(60))
+      await processor.end(within: .seconds(300))
       reading.cancel()
       await reading.value
       await store.close()

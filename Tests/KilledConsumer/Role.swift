@@ -93,7 +93,7 @@ enum Role: String {
       secrets: ClientSecrets(
         keys: [event.audience: key], audience: "https://appleid.apple.com", lifetime: .seconds(3600),
         now: { Self.now }),
-      deadline: .seconds(120))
+      deadline: .seconds(300))
     let apple = AppleRevocations(endpoints, clock: { .now }, random: { 1 }, logger: logger)
     return TokenRevoker(apple, ConsentGroups([:]), store: store).consumer
   }
@@ -111,9 +111,9 @@ enum Role: String {
     let shop = SQLiteTarget(
       path: "\(directory)/shop.sqlite",
       statements: SQLStatements(count: count, erase: ["DELETE FROM customer WHERE sub = $1"], find: find),
-      foreignKeys: false, statementTimeout: .seconds(60))
+      foreignKeys: false, statementTimeout: .seconds(300))
     let newsletter = HTTPTarget(
-      name: "newsletter", url: url, secret: secret, deadline: .seconds(120), client: client, now: { .now })
+      name: "newsletter", url: url, secret: secret, deadline: .seconds(300), client: client, now: { .now })
     let erasures = Erasures(
       [("shop", SteppingTarget(shop, steps)), ("newsletter", SteppingTarget(newsletter, steps))], store: store,
       concurrency: 8, registry: registry, logger: logger, now: { Self.now }, clock: { .now }, random: { 1 })
@@ -128,7 +128,7 @@ enum Role: String {
   private var client: HTTPClient {
     HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "siwa-tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(120),
+        userAgent: "siwa-tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300),
         maximumConnections: 4, maximumRequests: 16))
   }
 }

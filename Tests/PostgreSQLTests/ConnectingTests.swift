@@ -120,7 +120,7 @@ import Testing
       unsafe writer = open(authorities, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
       return writer >= 0
     }
-    try await TestPool("\(database) sslmode=disable", leaseTimeout: .seconds(60)).pool.withConnection { _ in }
+    try await TestPool("\(database) sslmode=disable", leaseTimeout: .seconds(300)).pool.withConnection { _ in }
     waiting.cancel()
     _ = await waiting.result
     // Not waited for either: the attempt hangs still.
@@ -133,7 +133,7 @@ import Testing
     let silent = try ListeningSocket(.loopback(port: 0))
     let pool = try TestPool(
       "host=127.0.0.1,127.0.0.1 port=\(silent.address.port),\(server.port) user=postgres dbname=postgres",
-      connectTimeout: .milliseconds(100), leaseTimeout: .seconds(60)
+      connectTimeout: .milliseconds(100), leaseTimeout: .seconds(300)
     ).pool
     try await pool.withConnection { _ in }
     silent.close()

@@ -11,7 +11,7 @@ import Testing
   private let files = TemporaryDirectory()
 
   private func open() throws -> Database {
-    let database = try Database(files.path + "/test.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let database = try Database(files.path + "/test.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.execute("CREATE TABLE IF NOT EXISTS number (value INTEGER PRIMARY KEY, half TEXT NOT NULL) STRICT")
     return database
   }

@@ -37,7 +37,7 @@ import TransparencyLog
       client.close()
       result = .success(())
     } catch { result = .failure(error) }
-    await server.drain(within: .seconds(60))
+    await server.drain(within: .seconds(300))
     await running.value
     try result.get()
   }

@@ -18,9 +18,9 @@ import Testing
     let configuration = try configuration(broker)
     let admin = try Admin(configuration, log: { _ in })
     let new = NewTopic(topic, partitions: 3, replicationFactor: 1, settings: settings)
-    _ = try await admin.createTopics([new], within: .seconds(120))
-    _ = try await admin.awaitTopic(topic, within: .seconds(120))
-    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    _ = try await admin.createTopics([new], within: .seconds(300))
+    _ = try await admin.awaitTopic(topic, within: .seconds(300))
+    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
     let target = Tombstones(topics: [topic], key: .account, producer: producer, admin: admin)
     let result: Result<Void, any Error>
     do { result = .success(try await body(target, broker, configuration)) } catch { result = .failure(error) }
@@ -35,7 +35,7 @@ import Testing
 
   /// Writes the account's record into this partition, as a client would that chooses partitions in its own way.
   private func write(to topic: String, _ partition: Int32, _ configuration: KafkaConfiguration) async throws {
-    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
     _ = try await producer.send(
       KafkaRecord(topic: topic, partition: partition, key: order.account.key, value: Array("Ada".utf8)))
     await producer.close(within: .seconds(10))
@@ -46,7 +46,7 @@ import Testing
     in topic: String, _ partitions: Int32, _ configuration: KafkaConfiguration
   ) async throws -> [TopicPartition: [String]] {
     let admin = try Admin(configuration, log: { _ in })
-    let ends = try await admin.endOffsets(of: topic, within: .seconds(120))
+    let ends = try await admin.endOffsets(of: topic, within: .seconds(300))
     await admin.close()
     #expect(ends.count == Int(partitions))
     let consumer = try Consumer(configuration, group: nil, log: { _ in })
@@ -87,7 +87,7 @@ import Testing
         ["--bootstrap-server", broker.bootstrapServers, "--alter", "--topic", topic, "--partitions", "5"])
       #expect(outcome.end == .exit(0), "\(outcome.errors)")
       let admin = try Admin(configuration, log: { _ in })
-      try await until { try await admin.awaitTopic(topic, within: .seconds(120)).partitions.count == 5 }
+      try await until { try await admin.awaitTopic(topic, within: .seconds(300)).partitions.count == 5 }
       await admin.close()
       for partition in [0, 4] as [Int32] { try await write(to: topic, partition, configuration) }
       _ = try await target.erase(order)
@@ -112,7 +112,7 @@ import Testing
   @Test func sayThatTheTopicIsNotThere() async throws {
     let broker = try await RealBroker.shared()
     let configuration = try configuration(broker)
-    let producer = try Producer(configuration, deadline: .seconds(120), log: { _ in })
+    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
     let admin = try Admin(configuration, log: { _ in })
     let target = Tombstones(topics: ["tombstones-nowhere"], key: .subject, producer: producer, admin: admin)
     let checked = await #expect(throws: ErasureFailure.self) { try await target.check() }

@@ -88,7 +88,7 @@ import Testing
     } catch {
       result = .failure(error)
     }
-    await server.drain(within: .seconds(60))
+    await server.drain(within: .seconds(300))
     await running.value
     await store.close()
     try result.get()

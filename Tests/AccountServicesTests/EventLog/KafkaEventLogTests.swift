@@ -14,7 +14,7 @@ import Testing
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
     var producers: [Producer] = []
     let log = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
-      producers.append(try Producer(configuration, deadline: .seconds(120), log: { _ in }))
+      producers.append(try Producer(configuration, deadline: .seconds(300), log: { _ in }))
       return producers[producers.count - 1]
     }
     let event = EventRecord(
@@ -40,7 +40,7 @@ import Testing
     #expect(next == EventLogPosition(partition: 0, offset: 1))
     try await log.check()
     #expect(producers.count == 2)
-    await log.close(within: .seconds(120))
+    await log.close(within: .seconds(300))
     await #expect(throws: EventLogError.self) { try await log.append(event) }
     #expect(producers.count == 2)
     _ = consume cluster
@@ -51,7 +51,7 @@ import Testing
     try cluster.createTopic(Topic.signingKeys.name, partitions: 1)
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
     let log = try KafkaEventLog(topics: [.signingKeys]) { () throws(KafkaError) in
-      try Producer(configuration, deadline: .seconds(120), log: { _ in })
+      try Producer(configuration, deadline: .seconds(300), log: { _ in })
     }
     let headers = [("ce_id", "1"), ("empty", ""), ("ce_id", "2")].map {
       EventRecord.Header(name: $0, value: [UInt8]($1.utf8))
@@ -60,7 +60,7 @@ import Testing
     _ = try await log.append(record)
     _ = try await withCheckedContinuation { done in log.append(KafkaRecord(record)) { done.resume(returning: $0) } }
       .get()
-    await log.close(within: .seconds(120))
+    await log.close(within: .seconds(300))
     let consumer = try Consumer(configuration, group: nil, log: { _ in })
     try consumer.assign([PartitionStart(topic: Topic.signingKeys.name, partition: 0, at: .beginning)])
     var records: [ConsumedRecord] = []

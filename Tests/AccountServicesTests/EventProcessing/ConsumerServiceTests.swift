@@ -35,7 +35,7 @@ import Testing
     gate.fire()
     calls.gate = { _ in }
     try await until { calls.events == ["event-1", "event-2", "event-3"] && calls.current == 0 }
-    await service.service.drain(within: .seconds(60))
+    await service.service.drain(within: .seconds(300))
     #expect(await service.running.value == nil)
     #expect(members.cluster.committed[.events(0)] == 3)
     let said = members.cluster.appended(on: Topic.outcomes.name).map { String(decoding: $0.value ?? [], as: UTF8.self) }
@@ -66,7 +66,7 @@ import Testing
     try await until { try await report().contains("group: not ready: notAuthorized: told to\n") }
     source.topicsFault = nil
     try await until { try await report().contains("group: ready\n") }
-    await service.service.drain(within: .seconds(60))
+    await service.service.drain(within: .seconds(300))
     _ = await service.running.value
     await service.store.close()
   }

@@ -67,7 +67,7 @@ private final class Stage {
   private let producer: Producer
   private let admin: Admin
   private let file = StoreOfTests()
-  private nonisolated static let patience = Duration.seconds(120)
+  private nonisolated static let patience = Duration.seconds(300)
 
   init() async throws {
     broker = try await RealBroker()
@@ -115,7 +115,7 @@ private final class Stage {
   }
 
   func leave(_ member: Member) async throws {
-    await member.service.drain(within: .seconds(60))
+    await member.service.drain(within: .seconds(300))
     #expect(await member.running.value == nil)
     await member.store.close()
   }

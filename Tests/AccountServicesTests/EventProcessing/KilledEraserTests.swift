@@ -33,7 +33,7 @@ import Testing
     let ada = AccountEvent.sample(0).account
     _ = try await store.recordSignIn(ada, at: AccountEvent.sample(0).occurredAt, tokens: [])
     await store.close()
-    let shop = try Database("\(directory.path)/shop.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    let shop = try Database("\(directory.path)/shop.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try shop.execute(
       """
       CREATE TABLE customer (sub TEXT NOT NULL);

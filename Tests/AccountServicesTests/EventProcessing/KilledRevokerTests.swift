@@ -111,12 +111,12 @@ import Testing
         revocation: try #require(HTTPClientURL(server.revocationURL)),
         client: HTTPClient(
           HTTPClientConfiguration(
-            userAgent: "siwa-tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(120),
+            userAgent: "siwa-tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300),
             maximumConnections: 1, maximumRequests: 4)),
         secrets: ClientSecrets(
           keys: [event.audience: teamKey], audience: AppleNotification.appleIssuer, lifetime: .seconds(3600),
           now: { KilledRevokerTests.now }),
-        deadline: .seconds(120))
+        deadline: .seconds(300))
       let code = try #require(AuthorizationCode(try apple.signIn(person, to: event.audience.text)))
       guard case .granted(let grant) = try await endpoints.exchange(code, redirectURI: nil, by: event.audience) else {
         throw CancellationError()

@@ -101,7 +101,7 @@ final class IngressRig {
       keys: keys, publisher: publisher, registry: registry, logger: lines.logger(), now: { [clock] in clock.now })
     client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(120),
+        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(300),
         maximumConnections: 8, maximumRequests: 64))
   }
 

@@ -104,7 +104,7 @@ import Testing
         try await rig.post(body).status
       }
       await rig.log.untilHeld()
-      let end = Task(executorPreference: Loop.executor) { await rig.service.drain(within: .seconds(60)) }
+      let end = Task(executorPreference: Loop.executor) { await rig.service.drain(within: .seconds(300)) }
       try await until {
         try await rig.administration("/readyz") == (503, "keys: ready\nkafka: ready\nservice: not ready: draining\n")
       }
@@ -122,7 +122,7 @@ import Testing
   @Test func saysThatItEndsBeforeItStopsListening() async throws {
     try await IngressRig.run(lameDuck: .seconds(3600)) { rig in
       try await until { try await rig.administration("/readyz").status == 200 }
-      let draining = Task { await rig.service.drain(within: .seconds(60)) }
+      let draining = Task { await rig.service.drain(within: .seconds(300)) }
       try await until { try await rig.administration("/readyz").status == 503 }
       #expect(try await rig.administration("/readyz").text.contains("service: not ready: draining"))
       for _ in 0..<3 { #expect(try await rig.post(rig.sign(.consentRevoked).body).status == 200) }

@@ -449,7 +449,7 @@ private final class Rig {
       AppleSettings(
         issuer: AppleNotification.appleIssuer, keysURL: try #require(HTTPClientURL(server.keysURL)),
         keysFile: files.path + "/keys.json", keysRefresh: .seconds(3600), keysPause: .seconds(1),
-        deadline: .seconds(60), clockTolerance: .seconds(60), trustedCA: nil, proxy: .none),
+        deadline: .seconds(300), clockTolerance: .seconds(60), trustedCA: nil, proxy: .none),
       userAgent: "tests", registry: MetricsRegistry(), logger: logger)
     let rig = try Rig(apple, server, store, keys, ConsentGroups(named ?? [:]), logger)
     try await withThrowingTaskGroup { group in
@@ -476,14 +476,14 @@ private final class Rig {
       revocation: try #require(HTTPClientURL(server.revocationURL)),
       client: HTTPClient(
         HTTPClientConfiguration(
-          userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 8,
+          userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 8,
           maximumRequests: 64)),
       secrets: ClientSecrets(
         keys: [
           client: TeamKey(
             team: team, id: try #require(KeyID(key.id)), privateKey: try P256PrivateKey(pem: key.privateKeyPEM))
         ], audience: AppleNotification.appleIssuer, lifetime: .seconds(3600), now: { .now }),
-      deadline: .seconds(60))
+      deadline: .seconds(300))
     tokens = IdentityTokens(
       IdentityTokenVerifier(
         issuer: AppleNotification.appleIssuer, teams: [client: team], clockTolerance: .seconds(60)), keys, now: { .now }

@@ -85,7 +85,7 @@ final class RevokerRig {
     let client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "siwa-tests", trustAnchors: .systemAnd(file: trustAnchors), proxy: .none,
-        connectTimeout: .seconds(120), maximumConnections: 16, maximumRequests: 64))
+        connectTimeout: .seconds(300), maximumConnections: 16, maximumRequests: 64))
     return AppleTokenEndpoints(
       token: try #require(HTTPClientURL(server.tokenURL)),
       revocation: try #require(HTTPClientURL(server.revocationURL)),
@@ -93,7 +93,7 @@ final class RevokerRig {
       secrets: ClientSecrets(
         keys: [try #require(ClientID(app)): key, try #require(ClientID(web)): key],
         audience: AppleNotification.appleIssuer, lifetime: .seconds(3600), now: { now }),
-      deadline: .seconds(120))
+      deadline: .seconds(300))
   }
 
   /// Ends the process as it is, without any order, and starts another one on what it has left. `key` is the team's, where

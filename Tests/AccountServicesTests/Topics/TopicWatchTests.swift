@@ -32,12 +32,12 @@ import Testing
     }
     let admin = try Admin(
       KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
-    _ = try await admin.createTopics(weak.dropLast().map(\.newTopic), within: .seconds(120))
+    _ = try await admin.createTopics(weak.dropLast().map(\.newTopic), within: .seconds(300))
     let watch = try watch(broker.bootstrapServers, ofIngress)
     let run = Task(executorPreference: Loop.executor) { await watch.look() }
-    try await until(within: .seconds(120)) { lines.lines.count == 5 }
+    try await until { lines.lines.count == 5 }
     #expect(weaknesses == "siwa_topic_weaknesses 5")
-    _ = try await admin.createTopics(weak.suffix(1).map(\.newTopic), within: .seconds(120))
+    _ = try await admin.createTopics(weak.suffix(1).map(\.newTopic), within: .seconds(300))
     await run.value
     await admin.close()
     #expect(weaknesses == "siwa_topic_weaknesses 6")
@@ -60,8 +60,8 @@ import Testing
     let plans = TopicPlan.all(partitions: 1, replication: 1)
     let admin = try Admin(
       KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
-    _ = try await admin.createTopics(plans.map(\.newTopic), within: .seconds(120))
-    for plan in plans { _ = try await admin.awaitTopic(plan.topic.name, within: .seconds(120)) }
+    _ = try await admin.createTopics(plans.map(\.newTopic), within: .seconds(300))
+    for plan in plans { _ = try await admin.awaitTopic(plan.topic.name, within: .seconds(300)) }
     await admin.close()
     await (try watch(broker.bootstrapServers, plans)).look()
     #expect(lines.lines == [])
@@ -73,8 +73,8 @@ import Testing
     let plan = try #require(TopicPlan.all(partitions: 1, replication: 1).first)
     let admin = try Admin(
       KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), log: { _ in })
-    _ = try await admin.createTopics([plan.newTopic], within: .seconds(120))
-    _ = try await admin.awaitTopic(plan.topic.name, within: .seconds(120))
+    _ = try await admin.createTopics([plan.newTopic], within: .seconds(300))
+    _ = try await admin.awaitTopic(plan.topic.name, within: .seconds(300))
     let watch = try watch(broker.bootstrapServers, [plan], every: .milliseconds(20))
     let run = Task(executorPreference: Loop.executor) { await watch.run() }
     try await until { weaknesses == "siwa_topic_weaknesses 0" }

@@ -47,7 +47,7 @@ import Testing
 
     let client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "siwa-tests", trustAnchors: .systemAnd(file: file), proxy: .none, connectTimeout: .seconds(120),
+        userAgent: "siwa-tests", trustAnchors: .systemAnd(file: file), proxy: .none, connectTimeout: .seconds(300),
         maximumConnections: 1, maximumRequests: 4))
     let log = CapturedLog()
     let registry = MetricsRegistry()

@@ -163,14 +163,14 @@ import Testing
     try await TokensRig.run { rig in
       let endpoints = try TokensRig.endpoints(
         token: "http://127.0.0.1:1/", revocation: "http://127.0.0.1:1/", key: rig.key, trustAnchors: "/nowhere",
-        deadline: .seconds(120))
+        deadline: .seconds(300))
       await #expect { try await endpoints.validate(try #require(RefreshToken("r")), of: Forge.app) } throws: { error in
         guard let error = error as? AppleTokenError else { return false }
         return error.code == .unreachable && error.isTransient && !error.isUncertain
       }
       let strangers = try TokensRig.endpoints(
         token: rig.server.tokenURL, revocation: rig.server.revocationURL, key: rig.key, trustAnchors: "/dev/null",
-        deadline: .seconds(120))
+        deadline: .seconds(300))
       await #expect { try await strangers.validate(try #require(RefreshToken("r")), of: Forge.app) } throws: { error in
         (error as? AppleTokenError)?.remedy == .operator
       }
@@ -193,7 +193,7 @@ import Testing
     let key = TeamKey(team: Forge.team, id: try #require(KeyID("ABC123DEFG")), privateKey: try P256PrivateKey())
     let url = "http://127.0.0.1:\(server.port)/"
     let endpoints = try TokensRig.endpoints(
-      token: url, revocation: url, key: key, trustAnchors: "/dev/null", deadline: .seconds(120))
+      token: url, revocation: url, key: key, trustAnchors: "/dev/null", deadline: .seconds(300))
     let token = try #require(RefreshToken("r"))
     _ = try await endpoints.validate(token, of: Forge.app)
     await #expect {

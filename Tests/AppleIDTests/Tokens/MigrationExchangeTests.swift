@@ -97,7 +97,7 @@ import Testing
         client: TokensRig.client("/dev/null"),
         secrets: ClientSecrets(
           keys: [Forge.app: key], audience: "https://appleid.apple.com", lifetime: .seconds(3600), now: { Forge.now }),
-        deadline: .seconds(120), now: { Forge.now })
+        deadline: .seconds(300), now: { Forge.now })
     }
   }
 

@@ -23,7 +23,7 @@ struct TokensRig {
 
   /// Runs `body` while Apple runs. `deadline` is for each request.
   static func run(
-    deadline: Duration = .seconds(120), _ body: @Loop (_ rig: TokensRig) async throws -> Void
+    deadline: Duration = .seconds(300), _ body: @Loop (_ rig: TokensRig) async throws -> Void
   ) async throws {
     Signals.block([])  // SIGPIPE must not end the tests
     let directory = TemporaryDirectory()
@@ -66,7 +66,7 @@ struct TokensRig {
 
   /// Endpoints with other keys, another clock or another deadline.
   func endpoints(
-    _ key: TeamKey, second: TeamKey? = nil, now: Timestamp = Forge.now, deadline: Duration = .seconds(120),
+    _ key: TeamKey, second: TeamKey? = nil, now: Timestamp = Forge.now, deadline: Duration = .seconds(300),
     takenOver: @escaping @Loop @Sendable (KeyTakeover) -> Void = { _ in }
   ) throws -> AppleTokenEndpoints {
     try Self.endpoints(
@@ -86,7 +86,7 @@ struct TokensRig {
 
   /// The migration endpoint, asked for the team of a key by the calendar of the rig.
   func migration(
-    _ key: TeamKey, second: TeamKey? = nil, deadline: Duration = .seconds(120), lifetime: Duration = .seconds(3600)
+    _ key: TeamKey, second: TeamKey? = nil, deadline: Duration = .seconds(300), lifetime: Duration = .seconds(3600)
   ) throws -> AppleMigrationEndpoint {
     AppleMigrationEndpoint(
       token: try #require(HTTPClientURL(server.tokenURL)), migration: try #require(HTTPClientURL(server.migrationURL)),
@@ -102,7 +102,7 @@ struct TokensRig {
     HTTPClient(
       HTTPClientConfiguration(
         userAgent: "siwa-tests", trustAnchors: .systemAnd(file: trustAnchors), proxy: .none,
-        connectTimeout: .seconds(120), maximumConnections: 4, maximumRequests: 16))
+        connectTimeout: .seconds(300), maximumConnections: 4, maximumRequests: 16))
   }
 
   static func endpoints(

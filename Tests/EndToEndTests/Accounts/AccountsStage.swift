@@ -69,7 +69,7 @@ final class AccountsStage {
       apple, port: 0, tls: TLSServerConfiguration(certificateFile: certificate, privateKeyFile: key))
     client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(60),
+        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(300),
         maximumConnections: 8, maximumRequests: 64))
     let (own, others) = (
       try apple.enroll(team: Self.team, clients: [Self.app, Self.web]),
@@ -127,7 +127,7 @@ final class AccountsStage {
             team: try #require(TeamID(Self.team)), id: try #require(KeyID(own.id)),
             privateKey: try P256PrivateKey(pem: own.privateKeyPEM))
         ], audience: AppleNotification.appleIssuer, lifetime: .seconds(3600), now: { .now }),
-      deadline: .seconds(90))
+      deadline: .seconds(300))
   }
 
   /// Runs the operator's program to its end.
@@ -196,10 +196,10 @@ final class AccountsStage {
     let url = try #require(HTTPClientURL("https://\(running.address)\(target ?? path)"))
     let response = try await client.send(
       method == "GET"
-        ? .get(url, headers: headers, within: .seconds(90), maximumBodySize: 1 << 20)
+        ? .get(url, headers: headers, within: .seconds(300), maximumBodySize: 1 << 20)
         : .post(
           Array((body ?? "").utf8), to: url, headers: headers + (type.map { [("Content-Type", $0)] } ?? []),
-          isRepeatable: false, within: .seconds(90), maximumBodySize: 1 << 20))
+          isRepeatable: false, within: .seconds(300), maximumBodySize: 1 << 20))
     let text = String(decoding: response.body, as: UTF8.self)
     let fields = Dictionary(
       ["Content-Type", "Retry-After", "WWW-Authenticate", "Allow"].compactMap { name in
@@ -253,7 +253,7 @@ final class AccountsStage {
       .post(
         form: asked + person, to: try #require(HTTPClientURL(server.authorizationURL)), headers: [],
         isRepeatable: false,
-        within: .seconds(90), maximumBodySize: 1 << 20))
+        within: .seconds(300), maximumBodySize: 1 << 20))
     let text = String(decoding: page.body, as: UTF8.self)
     try #require(page.status == 200, "\(text)")
     var form = URLComponents()
@@ -270,7 +270,7 @@ final class AccountsStage {
   ) async throws -> HTTPResponse {
     let answer = try await client.send(
       .post(
-        body, to: try #require(HTTPClientURL(address)), headers: headers, isRepeatable: false, within: .seconds(90),
+        body, to: try #require(HTTPClientURL(address)), headers: headers, isRepeatable: false, within: .seconds(300),
         maximumBodySize: 1 << 20))
     return HTTPResponse(
       status: answer.status, headers: [("Content-Type", answer.header("Content-Type") ?? "text/plain")],

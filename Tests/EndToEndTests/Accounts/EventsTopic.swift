@@ -37,7 +37,7 @@ struct EventsTopic {
   }
 
   private func send(_ records: [KafkaRecord]) async throws {
-    try await Producer.run(try configuration, deadline: .seconds(60), log: Self.silence) {
+    try await Producer.run(try configuration, deadline: .seconds(300), log: Self.silence) {
       producer throws(KafkaError) in
       for result in await producer.send(records) { _ = try result.get() }
     }
@@ -47,10 +47,10 @@ struct EventsTopic {
   func forgetAll() async throws {
     try await Admin.run(try configuration, log: Self.silence) { admin throws(KafkaError) in
       let topic = Topic.accountEvents.name
-      let end = try await admin.endOffsets(of: topic, within: .seconds(60))
+      let end = try await admin.endOffsets(of: topic, within: .seconds(300))
       _ = try await admin.deleteRecords(
         before: Dictionary(uniqueKeysWithValues: end.map { (TopicPartition(topic, $0.key), $0.value) }),
-        within: .seconds(60))
+        within: .seconds(300))
     }
   }
 }

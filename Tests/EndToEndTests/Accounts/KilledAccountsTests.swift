@@ -244,7 +244,8 @@ private final class StoreLock {
     switch kind {
     case .sqlite:
       (server, postgresql, database) = (nil, nil, "")
-      let file = try Database(stage.files.path + "/store.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      let file = try Database(
+        stage.files.path + "/store.sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
       try file.execute("BEGIN IMMEDIATE")
       sqlite = file
     case .postgresql:

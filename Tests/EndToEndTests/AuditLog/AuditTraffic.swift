@@ -84,7 +84,7 @@ final class AuditTraffic {
   func stop() async throws {
     streaming?.cancel()
     do { try await streaming?.value } catch is CancellationError { streaming = nil }
-    _ = await producer.close(within: .seconds(60))
+    _ = await producer.close(within: .seconds(300))
   }
 
   /// Everything is in the log once, and the log continues all that a reader was ever shown.

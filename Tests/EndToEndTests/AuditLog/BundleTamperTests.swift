@@ -137,7 +137,7 @@ import TransparencyLog
     let cluster = try EmbeddedCluster(brokers: 1)
     try cluster.createTopic(Topic.signingKeys.name, partitions: 1)
     let producer = try Producer(
-      KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)]), deadline: .seconds(90),
+      KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)]), deadline: .seconds(300),
       log: { _ in })
     _ = try await producer.send(try EventSigner().keyRecord)
     await producer.close(within: .seconds(10))

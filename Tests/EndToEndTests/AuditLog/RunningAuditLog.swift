@@ -15,7 +15,7 @@ final class RunningAuditLog {
   let administration: Administration
   private let client = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 2,
       maximumRequests: 64))
 
   /// Waits until it has begun.
@@ -29,7 +29,7 @@ final class RunningAuditLog {
   /// The bytes of a resource of the log, as readers get them; nil where it is not there.
   func read(_ path: String) async throws -> [UInt8]? {
     let url = try #require(HTTPClientURL("http://\(address)/\(path)"))
-    let response = try await client.send(.get(url, within: .seconds(90), maximumBodySize: 1 << 24))
+    let response = try await client.send(.get(url, within: .seconds(300), maximumBodySize: 1 << 24))
     try #require([200, 404].contains(response.status))
     return response.status == 200 ? response.body : nil
   }

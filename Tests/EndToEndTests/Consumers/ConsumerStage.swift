@@ -177,14 +177,14 @@ final class ConsumerStage {
     let client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "tests", trustAnchors: .systemAnd(file: apple.certificate), proxy: .none,
-        connectTimeout: .seconds(60), maximumConnections: 8, maximumRequests: 64))
+        connectTimeout: .seconds(300), maximumConnections: 8, maximumRequests: 64))
     return AppleTokenEndpoints(
       token: try #require(HTTPClientURL("\(apple.origin)/auth/token")),
       revocation: try #require(HTTPClientURL("\(apple.origin)/auth/revoke")), client: client,
       secrets: ClientSecrets(
         keys: [try #require(ClientID(AppleSide.app)): key], audience: AppleNotification.appleIssuer,
         lifetime: .seconds(3600), now: { .now }),
-      deadline: .seconds(90))
+      deadline: .seconds(300))
   }
 
   // MARK: Records
@@ -202,7 +202,7 @@ final class ConsumerStage {
   /// Puts records onto their topics, one after the other.
   func send(_ records: [KafkaRecord]) async throws {
     let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), deadline: .seconds(90),
+      try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)]), deadline: .seconds(300),
       log: { _ in })
     for record in records { _ = try await producer.send(record) }
     await producer.close(within: .seconds(10))
@@ -294,7 +294,7 @@ final class ConsumerStage {
       HTTPClient(
         HTTPClientConfiguration(
           userAgent: "tests", trustAnchors: .systemAnd(file: apple.certificate), proxy: .none,
-          connectTimeout: .seconds(60), maximumConnections: 8, maximumRequests: 64)))
+          connectTimeout: .seconds(300), maximumConnections: 8, maximumRequests: 64)))
   }
 
   /// Starts one of our programs, perhaps by way of another one.

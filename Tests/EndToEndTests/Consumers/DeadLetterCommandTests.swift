@@ -122,7 +122,7 @@ import Testing
     try await ConsumerStage.run(try await RealBroker(), apple, in: TemporaryDirectory()) { stage in
       let producer = try Producer(
         try KafkaConfiguration(properties: [("bootstrap.servers", stage.broker.bootstrapServers)]),
-        deadline: .seconds(90), log: { _ in })
+        deadline: .seconds(300), log: { _ in })
       try await body(stage) { record in _ = try await producer.send(record) }
       await producer.close(within: .seconds(10))
     }

@@ -7,7 +7,7 @@ import Kafka
 /// How far the consumers' groups are, as the broker knows it.
 @Loop
 final class GroupProgress {
-  private static let patience = Duration.seconds(120)
+  private static let patience = Duration.seconds(300)
   private let admin: Admin
 
   init(_ brokers: String) throws {

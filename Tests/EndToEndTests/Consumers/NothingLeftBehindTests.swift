@@ -66,7 +66,7 @@ import Testing
       ])
     let account = try ConsumerStage.account(Self.ada)
     let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
     _ = try await producer.send(
       KafkaRecord(
         topic: Topic.accountEvents.name, key: account.key, value: Array("no event of \(Self.ada.address)".utf8)))
@@ -235,7 +235,7 @@ import Testing
       #expect(try rotation.begin(to: key))
       #expect(try rotation.step() != nil)
     case .postgresql(let connection, _):
-      let database = try PostgreSQLStoreDatabase(connection.revealed, connections: 1, statementTimeout: .seconds(60))
+      let database = try PostgreSQLStoreDatabase(connection.revealed, connections: 1, statementTimeout: .seconds(300))
       let keys = try await database.read { connection in try await connection.openKeys(with: settings.masterKey()) }
       let rotation = PostgreSQLHashRotation(PostgreSQLKeyedDatabase(database, keys), page: 1)
       #expect(try await rotation.begin(to: key))
@@ -261,7 +261,7 @@ import Testing
     // The others forget by themselves.
     let admin = try Admin(KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
     for topic in [Topic.accountEvents] + TopicPlan.consumers.map({ .retries(of: $0) }) {
-      let settings = try await admin.settings(of: topic.name, within: .seconds(60))
+      let settings = try await admin.settings(of: topic.name, within: .seconds(300))
       #expect(settings["cleanup.policy"] == "delete" && settings["retention.ms"] == "1209600000", "\(topic)")
     }
     await admin.close()

@@ -74,7 +74,7 @@ import Testing
       let published = try await TopicContents.read([.accountEvents], brokers)[Topic.accountEvents.name] ?? []
       let dan = try #require(published.first { $0.text(of: "ce_id") == events[0] })
       let producer = try Producer(
-        try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+        try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
       _ = try await producer.send(
         KafkaRecord(topic: dan.topic, key: dan.key, value: dan.value, headers: dan.headers))
       await producer.close(within: .seconds(10))

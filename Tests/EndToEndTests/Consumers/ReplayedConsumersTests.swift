@@ -153,7 +153,7 @@ private final class Rehearsal {
     // What a group is moved past it does not process, until somebody gives it to it.
     let fay = Person(named: "fay")
     let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
     _ = try await producer.send(
       KafkaRecord(of: .sample("of-fay", .emailEnabled(.sample(fay), isPrivate: true), of: fay)))
     await producer.close(within: .seconds(10))
@@ -175,7 +175,7 @@ private final class Rehearsal {
     logged = try await untilAllIsLogged(8)
     let contents = try await TopicContents.read([.accountEvents, .outcomes], brokers)
     let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
     var count = 0.0
     for (topic, records) in contents {
       for record in records { _ = try await producer.send(KafkaRecord(record, on: topic)) }

@@ -167,8 +167,8 @@ private struct Replayed {
   private func makeTopic(_ name: String) async throws {
     let admin = try Admin(
       try KafkaConfiguration(properties: [("bootstrap.servers", stage.broker.bootstrapServers)]), log: { _ in })
-    _ = try await admin.createTopics([NewTopic(name, partitions: 2, replicationFactor: 1)], within: .seconds(60))
-    _ = try await admin.awaitTopic(name, within: .seconds(60))
+    _ = try await admin.createTopics([NewTopic(name, partitions: 2, replicationFactor: 1)], within: .seconds(300))
+    _ = try await admin.awaitTopic(name, within: .seconds(300))
     await admin.close()
   }
 }

@@ -71,7 +71,7 @@ import Testing
     try await ConsumerStage.run(try await RealBroker(), apple, in: files, form) { stage in
       let producer = try Producer(
         try KafkaConfiguration(properties: [("bootstrap.servers", stage.broker.bootstrapServers)]),
-        deadline: .seconds(90), log: { _ in })
+        deadline: .seconds(300), log: { _ in })
       func send(_ id: String, _ kind: AccountEvent.Kind, of person: Person, at number: Int) async throws {
         _ = try await producer.send(try stage.signer.record(of: .sample(id, kind, of: person, at: number)))
       }

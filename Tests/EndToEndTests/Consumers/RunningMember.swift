@@ -16,7 +16,7 @@ final class RunningMember {
   private let administration: Administration
   private let client = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 2,
       maximumRequests: 64))
 
   /// Waits until it has begun.
@@ -38,7 +38,7 @@ final class RunningMember {
     let mailers = try #require(mailers)
     let url = try #require(HTTPClientURL("http://\(mailers)/v1/email-relay/\(AppleSide.team)/\(subject)"))
     let response = try await client.send(
-      .get(url, headers: [("Authorization", "Bearer \(token)")], within: .seconds(90), maximumBodySize: 65_536))
+      .get(url, headers: [("Authorization", "Bearer \(token)")], within: .seconds(300), maximumBodySize: 65_536))
     return (response.status, String(decoding: response.body, as: UTF8.self))
   }
 

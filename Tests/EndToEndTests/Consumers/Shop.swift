@@ -12,7 +12,7 @@ final class Shop {
 
   /// Makes the database.
   init(_ path: String) throws {
-    database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+    database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.execute(
       """
       CREATE TABLE customer (id INTEGER PRIMARY KEY, apple_sub TEXT NOT NULL UNIQUE) STRICT;

@@ -22,7 +22,7 @@ final class SimulatorProgram {
     let (certificate, privateKey) = ("\(folder)/certificate.pem", "\(folder)/key.pem")
     client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(60),
+        userAgent: "tests", trustAnchors: .systemAnd(file: certificate), proxy: .none, connectTimeout: .seconds(300),
         maximumConnections: 4, maximumRequests: 64))
     let origin = String(keys.dropLast("/auth/keys".count))
     side = AppleSide(
@@ -50,7 +50,7 @@ final class SimulatorProgram {
     let url = try #require(HTTPClientURL("\(side.origin)/simulator/\(path)"))
     let body = [UInt8](try JSONSerialization.data(withJSONObject: words))
     let answer = try await client.send(
-      .post(body, to: url, headers: [], isRepeatable: true, within: .seconds(90), maximumBodySize: 65_536))
+      .post(body, to: url, headers: [], isRepeatable: true, within: .seconds(300), maximumBodySize: 65_536))
     try #require(answer.status == 200, "\(path): \(String(decoding: answer.body, as: UTF8.self))")
     return try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
   }

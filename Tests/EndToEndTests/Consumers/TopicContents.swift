@@ -11,7 +11,7 @@ enum TopicContents {
     let admin = try Admin(configuration, log: { _ in })
     var left: [TopicPartition: Int64] = [:]
     for topic in topics {
-      for (partition, end) in try await admin.endOffsets(of: topic.name, within: .seconds(120)) where end > 0 {
+      for (partition, end) in try await admin.endOffsets(of: topic.name, within: .seconds(300)) where end > 0 {
         left[TopicPartition(topic.name, partition)] = end
       }
     }

@@ -45,9 +45,9 @@ final class BreakableCluster {
           Topic.accountEvents.name, partitions: Int(Self.partitions), replicationFactor: 3, settings: Self.settings),
         NewTopic(Topic.quarantine.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
         NewTopic(Topic.signingKeys.name, partitions: 1, replicationFactor: 3, settings: Self.settings),
-      ], within: .seconds(120))
+      ], within: .seconds(300))
     for topic in [Topic.accountEvents, .quarantine, .signingKeys] {
-      _ = try await admin.awaitTopic(topic.name, within: .seconds(120))
+      _ = try await admin.awaitTopic(topic.name, within: .seconds(300))
     }
     await admin.close()
   }
@@ -77,7 +77,7 @@ final class BreakableCluster {
         + #""replicas":\#(identifiers)}]}"#)
     try await run("kafka-reassign-partitions.sh", "--reassignment-json-file", plan, "--execute")
     // The brokers copy what stands there after that.
-    try await until(within: .seconds(120)) {
+    try await until {
       try await run("kafka-reassign-partitions.sh", "--reassignment-json-file", plan, "--verify")
         .contains("is completed")
     }

@@ -16,7 +16,7 @@ extension Trial {
   /// No broker can be reached until the spool is full, so that Apple is asked to send again.
   func untilSpoolIsFull() async throws {
     try await begin(.networkSilent, 0)
-    try await until(within: .seconds(120)) { try (report?.refused ?? 0) > 50 }
+    try await until { try (report?.refused ?? 0) > 50 }
     try await end(.networkSilent, 0)
     tell("well again after \(Self.seconds(try await untilRecovered())) s")
   }
@@ -26,7 +26,7 @@ extension Trial {
   func startOnAFullDisk(rate: Int) async throws {
     try await begin(.networkSilent, 0)
     try send(rate: rate, doubts: 0, seed: 1)
-    try await until(within: .seconds(120)) { try await ingress.spooled() > 20 }
+    try await until { try await ingress.spooled() > 20 }
     #expect(try await ingress.end() == .exit(0))
     ingress.faults.isDiskFull = true
     try await end(.networkSilent, 0)
@@ -34,8 +34,8 @@ extension Trial {
     let held = try await ingress.spooled()
     #expect(held > 20, "it knows what it holds")
     // Whom it holds something of has a second event, which comes at once or in the second round.
-    try await until(within: .seconds(120)) { try await ingress.deferred() > 0 }
-    try await until(within: .seconds(120)) { try await ingress.accepted() > 200 }
+    try await until { try await ingress.deferred() > 0 }
+    try await until { try await ingress.accepted() > 200 }
     #expect(try await !ingress.takesRecords())
     #expect(try await ingress.spooled() == held, "nothing leaves a file that is not open")
     ingress.faults.isDiskFull = false
@@ -100,11 +100,11 @@ extension Trial {
   func killDuringTheDrain(times: Int) async throws {
     for time in 1...times {
       try await begin(.networkSilent, 0)
-      try await until(within: .seconds(120)) { try await ingress.spooled() > 100 }
+      try await until { try await ingress.spooled() > 100 }
       // So slow that the drain does not end before it is noticed.
       try await begin(.networkSlow, 0)
       let drained = try await ingress.drained()
-      try await until(within: .seconds(120)) { try await ingress.drained() > drained }
+      try await until { try await ingress.drained() > drained }
       tell("kill \(time): \(try await ingress.spooled()) spooled, \(try await ingress.drained()) drained")
       await ingress.kill()
       try await ingress.start()

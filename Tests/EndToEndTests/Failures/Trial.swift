@@ -37,7 +37,7 @@ final class Trial {
       let result: Result<Void, any Error>
       do {
         try await trial.ingress.start()
-        try await until(within: .seconds(120)) { try await trial.ingress.hasRecovered() }
+        try await until { try await trial.ingress.hasRecovered() }
         result = .success(try await body(trial))
       } catch { result = .failure(error) }
       await trial.sender?.kill()

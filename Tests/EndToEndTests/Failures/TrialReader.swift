@@ -11,7 +11,7 @@ enum TrialReader {
   static func ends(_ brokers: String) async throws -> [String: [Int32: Int64]] {
     let admin = try Admin(try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), log: { _ in })
     var ends: [String: [Int32: Int64]] = [:]
-    for topic in topics { ends[topic.name] = try await admin.endOffsets(of: topic.name, within: .seconds(120)) }
+    for topic in topics { ends[topic.name] = try await admin.endOffsets(of: topic.name, within: .seconds(300)) }
     await admin.close()
     return ends
   }

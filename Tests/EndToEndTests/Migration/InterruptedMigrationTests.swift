@@ -228,7 +228,7 @@ extension MigrationStage {
   /// Has the store fail where a user of a plan is removed, or no longer.
   fileprivate func breakRemovals(_ isBroken: Bool, _ side: TransferPlan.Side) throws {
     let database = try Database(
-      files.path + "/\(side.rawValue).sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      files.path + "/\(side.rawValue).sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     let words: StaticString =
       isBroken
       ? "CREATE TRIGGER fault BEFORE DELETE ON transfer_user BEGIN SELECT RAISE(ABORT, 'fault'); END"

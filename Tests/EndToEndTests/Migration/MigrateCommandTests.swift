@@ -532,7 +532,7 @@ extension MigrationStage {
   /// Has the row of a user no longer open.
   fileprivate func damage(_ number: Int64, _ side: TransferPlan.Side) throws {
     let database = try Database(
-      files.path + "/\(side.rawValue).sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      files.path + "/\(side.rawValue).sqlite", .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
     try database.prepare("UPDATE transfer_user SET person = zeroblob(40) WHERE number = ?").run(number)
   }
 

@@ -42,7 +42,7 @@ import TransparencyLog
       let admin = try Admin(
         KafkaConfiguration(properties: secure.properties(withTokenIn: file)), log: { _ in })
       if isGood {
-        _ = try await admin.describeTopics(within: .seconds(120))
+        _ = try await admin.describeTopics(within: .seconds(300))
       } else {
         await #expect(throws: KafkaError.self) { _ = try await admin.describeTopics(within: .seconds(2)) }
       }
@@ -56,7 +56,7 @@ import TransparencyLog
     let admin = try Admin(
       KafkaConfiguration(properties: secure.properties(as: "somebody", by: "SCRAM-SHA-512")), log: { _ in })
     if KafkaConfiguration.warning(property: "sasl.mechanism", value: "SCRAM-SHA-512") == nil {
-      _ = try await admin.describeTopics(within: .seconds(120))
+      _ = try await admin.describeTopics(within: .seconds(300))
     } else {
       await #expect(throws: KafkaError.self) { _ = try await admin.describeTopics(within: .seconds(5)) }
     }
@@ -213,7 +213,7 @@ private final class SecureRehearsal {
 
   func anOperatorDealsWithDeadLetters() async throws {
     let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(90), log: { _ in })
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
     let key = try ConsumerStage.account(Person(named: "bob")).key
     _ = try await producer.send(KafkaRecord(topic: Topic.accountEvents.name, key: key, value: Array("no event".utf8)))
     await producer.close(within: .seconds(10))

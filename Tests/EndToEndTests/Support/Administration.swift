@@ -8,7 +8,7 @@ struct Administration {
   private let address: SocketAddress
   private let client = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 2,
       maximumRequests: 64))
 
   /// The one at an address.
@@ -17,7 +17,7 @@ struct Administration {
   /// Asks for a page.
   func get(_ path: String) async throws -> (status: Int, text: String) {
     let url = try #require(HTTPClientURL("http://\(address)\(path)"))
-    let response = try await client.send(.get(url, within: .seconds(90), maximumBodySize: 1 << 20))
+    let response = try await client.send(.get(url, within: .seconds(300), maximumBodySize: 1 << 20))
     return (response.status, String(decoding: response.body, as: UTF8.self))
   }
 

@@ -24,7 +24,7 @@ final class Browser {
     let (driver, port) = try await startDriver()
     let client = HTTPClient(
       HTTPClientConfiguration(
-        userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 2,
+        userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 2,
         maximumRequests: 16))
     let result: Result<Void, any Error>
     do {
@@ -32,7 +32,7 @@ final class Browser {
     } catch { result = .failure(error) }
     // It ends the browser, too, and then itself.
     let shutdown = try #require(HTTPClientURL("http://127.0.0.1:\(port)/shutdown"))
-    _ = try await client.send(.get(shutdown, within: .seconds(60), maximumBodySize: 65_536))
+    _ = try await client.send(.get(shutdown, within: .seconds(300), maximumBodySize: 65_536))
     await driver.kill()
     try result.get()
   }
@@ -123,7 +123,7 @@ final class Browser {
   private func get(_ path: String) async throws -> Any {
     let url = try #require(HTTPClientURL("\(origin)/session/\(session)/\(path)"))
     return try Self.value(
-      try await client.send(.get(url, within: .seconds(120), maximumBodySize: 20_000_000)), path)
+      try await client.send(.get(url, within: .seconds(300), maximumBodySize: 20_000_000)), path)
   }
 
   @discardableResult
@@ -136,7 +136,7 @@ final class Browser {
     let response = try await client.send(
       .post(
         body, to: try #require(HTTPClientURL(url)), headers: [("Content-Type", "application/json")],
-        isRepeatable: false, within: .seconds(120), maximumBodySize: 1 << 20))
+        isRepeatable: false, within: .seconds(300), maximumBodySize: 1 << 20))
     return try value(response, url)
   }
 

@@ -33,13 +33,13 @@ final class RunningIngress {
   /// Delivers a notification.
   func post(_ body: [UInt8]) async throws -> HTTPClientResponse {
     try await client.send(
-      .post(body, to: try url, headers: [], isRepeatable: true, within: .seconds(90), maximumBodySize: 4096))
+      .post(body, to: try url, headers: [], isRepeatable: true, within: .seconds(300), maximumBodySize: 4096))
   }
 
   /// Asks as operators do.
   func get(_ path: String) async throws -> (status: Int, text: String) {
     let url = try #require(HTTPClientURL("http://\(administration)\(path)"))
-    let response = try await client.send(.get(url, within: .seconds(90), maximumBodySize: 1 << 20))
+    let response = try await client.send(.get(url, within: .seconds(300), maximumBodySize: 1 << 20))
     return (response.status, String(decoding: response.body, as: UTF8.self))
   }
 

@@ -51,7 +51,7 @@ final class Stage {
     client = HTTPClient(
       HTTPClientConfiguration(
         userAgent: "tests", trustAnchors: .systemAnd(file: certificate.path), proxy: .none,
-        connectTimeout: .seconds(60), maximumConnections: 8, maximumRequests: 64))
+        connectTimeout: .seconds(300), maximumConnections: 8, maximumRequests: 64))
   }
 
   /// The file that makes a client believe the ingress.

@@ -80,8 +80,8 @@ extension RealBroker {
     let topics = [Topic.accountEvents, .quarantine, .signingKeys]
     _ = try await admin.createTopics(
       topics.map { NewTopic($0.name, partitions: Int(TopicReader.partitions), replicationFactor: 1) },
-      within: .seconds(120))
-    for topic in topics { _ = try await admin.awaitTopic(topic.name, within: .seconds(120)) }
+      within: .seconds(300))
+    for topic in topics { _ = try await admin.awaitTopic(topic.name, within: .seconds(300)) }
     await admin.close()
     return broker
   }

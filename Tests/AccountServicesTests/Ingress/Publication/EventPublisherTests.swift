@@ -265,7 +265,7 @@ import Testing
       // More than are read at once.
       for number in 1...300 { #expect(try await rig.publish("ada", number) == .spooled) }
       #expect(try await rig.publish("bob", 1) == .spooled)
-      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
       try other.execute("UPDATE record SET headers = x'ff' WHERE sequence < 300")
       try await rig.again { rig in
         try await until { rig.spool.depth == 299 }
@@ -289,7 +289,7 @@ import Testing
     try await PublisherRig.run(drains: false) { rig in
       rig.log.fault = { _ in .sample(.unavailable) }
       for person in ["ada", "bob"] { #expect(try await rig.publish(person, 1) == .spooled) }
-      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
       try other.execute(damage)
       try await rig.again { rig in try await until { rig.published.contains("bob-1") } }
     }
@@ -299,7 +299,7 @@ import Testing
     try await PublisherRig.run(drains: false) { rig in
       rig.log.fault = { _ in .sample(.unavailable) }
       for person in ["ada", "bob", "eve"] { #expect(try await rig.publish(person, 1) == .spooled) }
-      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
       // To read the value of the second one fails: there is no such number.
       try other.execute(
         """

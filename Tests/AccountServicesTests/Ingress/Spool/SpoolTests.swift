@@ -144,7 +144,7 @@ import Testing
     try await rig.open { spool in
       for number in 1...2 { _ = try await spool.insert(SpoolRig.record(number)) }
       let file = "\(rig.directory)/spool.sqlite"
-      let other = try Database(file, .readWrite(pageSize: 4096), busyTimeout: .seconds(60))
+      let other = try Database(file, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
       try other.execute("UPDATE record SET topic = CAST(x'736977ff' AS TEXT) WHERE sequence = 1")
     }
     let stopped = try await StoppedSpool.open(rig.directory)

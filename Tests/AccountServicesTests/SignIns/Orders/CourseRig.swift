@@ -35,7 +35,7 @@ final class CourseRig {
   private let secrets: ClientSecrets
   private let http = HTTPClient(
     HTTPClientConfiguration(
-      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(60), maximumConnections: 16,
+      userAgent: "tests", trustAnchors: .system, proxy: .none, connectTimeout: .seconds(300), maximumConnections: 16,
       maximumRequests: 64))
   /// Where each course's Apple begins.
   private let apple: SimulatedApple
@@ -89,7 +89,7 @@ final class CourseRig {
       AppleSettings(
         issuer: AppleNotification.appleIssuer, keysURL: try #require(HTTPClientURL(origin + "/auth/keys")),
         keysFile: files.path + "/keys.json", keysRefresh: .seconds(3600), keysPause: .seconds(1),
-        deadline: .seconds(60), clockTolerance: .seconds(60), trustedCA: nil, proxy: .none),
+        deadline: .seconds(300), clockTolerance: .seconds(60), trustedCA: nil, proxy: .none),
       userAgent: "tests", registry: MetricsRegistry(), logger: logger)
   }
 
