@@ -1,3 +1,4 @@
+import CLibrdkafka
 import EventLoop
 import Kafka
 import TestSupport
@@ -28,6 +29,8 @@ import Testing
     }
     let extents = try await consumer.extents(of: [first: asked, empty: [times[0]]], within: Self.patience)
     #expect(extents[first] == PartitionExtent(first: 1, end: 5, firstNewer: newer))
+    let last = try await consumer.extents(of: [first: [.max]], within: Self.patience)
+    #expect(last[first] == PartitionExtent(first: 1, end: 5, firstNewer: [:]))
     #expect(extents[empty] == PartitionExtent(first: 0, end: 0, firstNewer: [:]))
     let plain = try await consumer.extents(of: [first: []], within: Self.patience)
     #expect(plain == [first: PartitionExtent(first: 1, end: 5, firstNewer: [:])])
@@ -96,8 +99,33 @@ import Testing
     }
     let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
     let place = TopicPartition(topic, 0)
-    let extents = try await consumer.extents(of: [place: [1, 1_700_000_000_000]], within: .seconds(300))
+    let extents = try await consumer.extents(of: [place: [1, 1_700_000_000_000, .max]], within: .seconds(300))
     #expect(extents == [place: PartitionExtent(first: 0, end: 3, firstNewer: [:])])
     await consumer.close()
+  }
+
+  /// Whoever may write to a topic says when a record was made.
+  @Test func aTimeBefore1970IsNoTime() async throws {
+    let cluster = try Cluster.embedded()
+    let topic = try await cluster.makeTopic(1)
+    let times: [Int64] = [.max, -2, -3, 7, .min]
+    for time in times { try send(madeAt: time, to: topic, cluster) }
+    #expect(try await cluster.read(5, from: topic).map(\.timestamp) == [.max, nil, nil, 7, nil])
+  }
+
+  /// Sends as a producer may that is not ours.
+  private func send(madeAt time: Int64, to topic: String, _ cluster: Cluster) throws {
+    let configuration = try unsafe #require(rd_kafka_conf_new())
+    unsafe rd_kafka_conf_set(configuration, "bootstrap.servers", cluster.bootstrapServers, nil, 0)
+    let producer = try unsafe #require(rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0))
+    defer { unsafe rd_kafka_destroy(producer) }
+    try unsafe topic.withCString { name in
+      var parts = unsafe [rd_kafka_vu_t(), rd_kafka_vu_t(), rd_kafka_vu_t()]
+      unsafe (parts[0].vtype, parts[0].u.cstr) = (RD_KAFKA_VTYPE_TOPIC, name)
+      unsafe (parts[1].vtype, parts[1].u.i32) = (RD_KAFKA_VTYPE_PARTITION, 0)
+      unsafe (parts[2].vtype, parts[2].u.i64) = (RD_KAFKA_VTYPE_TIMESTAMP, time)
+      try unsafe #require(rd_kafka_produceva(producer, &parts, parts.count) == nil)
+    }
+    try #require(unsafe rd_kafka_flush(producer, 300_000) == RD_KAFKA_RESP_ERR_NO_ERROR)
   }
 }

@@ -11,7 +11,8 @@ extension ConsumedRecord {
     value = unsafe Self.bytes(message.payload, message.len)
     var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
     let time = unsafe rd_kafka_message_timestamp(taken.pointer, &type)
-    timestamp = type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? nil : time
+    // Whoever may write to a topic says when: before 1970 is no time, and librdkafka asks with such numbers for ends.
+    timestamp = type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time < 0 ? nil : time
     storedHeaders = .unread(unread.take(taken))
   }
 

@@ -10,7 +10,8 @@ public struct ConsumedRecord: Sendable, Hashable {
   public let value: [UInt8]?
   /// What goes beside the content, in its order. Made anew each time that it is asked for.
   public var headers: [KafkaHeader] { storedHeaders.packed.headers }
-  /// When it was made, or appended where the topic is set so: milliseconds since 1970. Nil if nobody said.
+  /// When it was made, or appended where the topic is set so: milliseconds since 1970, and as large as whoever wrote it
+  /// says. Nil if nobody said, or no such time.
   public let timestamp: Int64?
   let storedHeaders: StoredHeaders
 

@@ -10,8 +10,8 @@ extension Consumer {
     return try await client.commitments(of: partitions, within: limit)
   }
 
-  /// Asks which offsets partitions hold, and for each of their times (milliseconds since 1970) which record is the first
-  /// that is newer. Says nothing of partitions that the cluster does not answer for now.
+  /// Asks which offsets partitions hold, and for each of their times (milliseconds since 1970, none before it) which record
+  /// is the first that is newer. Says nothing of partitions that the cluster does not answer for now.
   public func extents(
     of partitions: [TopicPartition: Set<Int64>], within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
@@ -27,8 +27,11 @@ extension Consumer {
     var left = partitions.filter { !$0.value.isEmpty }
     while !left.isEmpty {
       let times = left.compactMapValues(\.first)
-      let answers = try await client.offsets(at: times.mapValues { $0 + 1 }, within: end - .now)
-      for (partition, time) in times { newer[partition, default: [:]][time] = answers[partition] }
+      // Nothing is newer than the last time there is; it is asked with itself, so that whether it is answered is known.
+      let answers = try await client.offsets(at: times.mapValues { $0 == .max ? $0 : $0 + 1 }, within: end - .now)
+      for (partition, time) in times {
+        newer[partition, default: [:]][time] = answers[partition].map { time == .max ? -1 : $0 }
+      }
       left = left.mapValues { $0.subtracting($0.first.map { [$0] } ?? []) }.filter { !$0.value.isEmpty }
     }
     var extents: [TopicPartition: PartitionExtent] = [:]

@@ -15,7 +15,7 @@ import Testing
     #expect(place.next == 8 && place.newest == 60 && place.times == [50, 60])
     let next = PartitionContinuity(CommittedOffset(7, note: place.note))
     #expect(next.next == 7 && next.newest == 60 && next.times == [50, 60])
-    for foreign in ["", "by hand", "1 2", "1 2 x", "1  2"] {
+    for foreign in ["", "by hand", "1 2", "1 2 x", "1  2", "1 -3 2", "1 2 -3", "-1 2 2"] {
       #expect(PartitionContinuity(CommittedOffset(7, note: foreign)).times.isEmpty)
     }
   }

@@ -47,7 +47,9 @@ package struct PartitionContinuity: Sendable, Equatable {
     next = committed?.offset
     let numbers = committed?.note.split(separator: " ", omittingEmptySubsequences: false).map { Int64($0) } ?? []
     // A note of somebody else's says nothing.
-    guard numbers.count == 3, let place = numbers[0], let time = numbers[1], let newest = numbers[2] else { return }
+    guard numbers.count == 3, let place = numbers[0], let time = numbers[1], let newest = numbers[2],
+      min(place, time, newest) >= 0
+    else { return }
     mark = Mark(next: place, newest: time)
     self.newest = newest
   }
