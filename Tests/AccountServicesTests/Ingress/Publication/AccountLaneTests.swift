@@ -81,7 +81,25 @@ import Testing
     Row(before: [.arrive(1), .late(1), .notStored(1)], step: .failed(1), action: "answer 1: lost"),
     Row(before: [.arrive(1), .late(1), .notStored(1)], step: .overdue(1), action: "answer 1: lost"),
     Row(before: [.arrive(1), .late(1), .notStored(1), .overdue(1)], step: .acknowledged(1)),
-    Row(before: [.arrive(1), .late(1)], step: .overdue(1), arrival: .late),
+    // Neither says anything in time: whoever waits is told, and the place stays taken.
+    Row(before: [.arrive(1)], step: .overdue(1), action: "answer 1: lost", arrival: .publishing),
+    Row(before: [.arrive(1), .overdue(1)], step: .late(1), arrival: .publishing),
+    Row(before: [.arrive(1), .overdue(1)], step: .acknowledged(1)),
+    Row(before: [.arrive(1), .overdue(1)], step: .failed(1)),
+    Row(before: [.arrive(1), .late(1)], step: .overdue(1), action: "answer 1: lost", arrival: .late),
+    Row(before: [.arrive(1), .late(1), .overdue(1)], step: .stored(1), head: .inFlight(1)),
+    Row(before: [.arrive(1), .late(1), .overdue(1)], step: .notStored(1)),
+    Row(before: [.arrive(1), .late(1), .overdue(1)], step: .acknowledged(1), arrival: .acknowledged),
+    Row(
+      before: [.arrive(1), .late(1), .overdue(1), .acknowledged(1)], step: .stored(1), action: "remove 11",
+      head: .leaving(1)),
+    Row(before: [.arrive(1), .late(1), .overdue(1)], step: .failed(1), arrival: .failed),
+    Row(
+      before: [.arrive(1), .failed(1), .overdue(1)], step: .stored(1), head: .backingOff(until: later)),
+    Row(before: [.arrive(1, trusted: false)], step: .overdue(1), action: "answer 1: lost", arrival: .spooling),
+    Row(before: [.arrive(1, trusted: false), .overdue(1)], step: .stored(1), head: .ready),
+    Row(before: [.arrive(1, trusted: false), .overdue(1)], step: .notStored(1)),
+    Row(before: [.arrive(1), .arrive(2)], step: .overdue(2), action: "answer 2: lost", arrival: .publishing),
     // The log has it before the spool does.
     Row(
       before: [.arrive(1), .late(1), .acknowledged(1)], step: .stored(1), action: "remove 11", head: .leaving(1)),
@@ -151,6 +169,14 @@ import Testing
       if let next { #expect(lane.arrive(next, logIsTrusted: true) == .append(next)) }
     }
     #expect(lane.isOver)
+  }
+
+  @Test func whoeverIsToldThatItIsLostIsNotLetIn() {
+    var lane = Lane()
+    for record in 1...3 { _ = lane.arrive(record, logIsTrusted: true) }
+    #expect(lane.runOutOfTime(for: 2) == .answer(2, .lost))
+    _ = lane.acknowledged(1)
+    #expect(lane.next() == 3)
   }
 
   @Test func eachFailureInARowCountsAndWhatIsRefusedCountsAsMany() {

@@ -17,16 +17,17 @@ final class PublisherRig {
   private(set) var spool: Spool
   private(set) var publisher: EventPublisher
   private let folder: TemporaryDirectory
-  private let patience, deadline: Duration
+  private let patience, deadline, spoolPatience: Duration
   private let limit: Int
 
   /// Runs `body` while the spool is drained, then closes everything.
   static func run(
-    patience: Duration = .seconds(600), deadline: Duration = .seconds(600), limit: Int = 1 << 30, drains: Bool = true,
-    _ body: @Loop (PublisherRig) async throws -> Void
+    patience: Duration = .seconds(600), deadline: Duration = .seconds(600), spoolPatience: Duration = .seconds(600),
+    limit: Int = 1 << 30, drains: Bool = true, _ body: @Loop (PublisherRig) async throws -> Void
   ) async throws {
     let rig = try await PublisherRig(
-      patience: patience, deadline: deadline, limit: limit, pace: pace, in: TemporaryDirectory())
+      patience: patience, deadline: deadline, spoolPatience: spoolPatience, limit: limit, pace: pace,
+      in: TemporaryDirectory())
     try await rig.whileDraining(drains, body)
   }
 
@@ -36,23 +37,25 @@ final class PublisherRig {
     holding: Bool = false, pace: RetryPace = pace, _ body: @Loop (PublisherRig) async throws -> Void
   ) async throws {
     await publisher.close(by: .now)
-    let next = try await PublisherRig(patience: patience, deadline: deadline, limit: limit, pace: pace, in: folder)
+    let next = try await PublisherRig(
+      patience: patience, deadline: deadline, spoolPatience: spoolPatience, limit: limit, pace: pace, in: folder)
     if holding { next.log.hold() }
     try await next.whileDraining(true, body)
   }
 
   private init(
-    patience: Duration, deadline: Duration, limit: Int, pace: RetryPace, in folder: TemporaryDirectory
+    patience: Duration, deadline: Duration, spoolPatience: Duration, limit: Int, pace: RetryPace,
+    in folder: TemporaryDirectory
   ) async throws {
-    (self.patience, self.deadline, self.limit, self.folder) = (patience, deadline, limit, folder)
+    (self.patience, self.deadline, self.spoolPatience) = (patience, deadline, spoolPatience)
+    (self.limit, self.folder) = (limit, folder)
     spool = try await Spool.open(
       directory: folder.path, limit: limit, now: { .now }, registry: registry, logger: lines.logger())
     let accepted = AcceptedEvents(
       in: folder.path, number: 1000, time: .seconds(3600), now: { .now }, logger: lines.logger())
     publisher = try await EventPublisher(
       log: log, spool: spool, accepted: accepted, patience: patience, deadline: deadline,
-      pace: pace, metrics: PublicationMetrics(registry),
-      logger: lines.logger())
+      spoolPatience: spoolPatience, pace: pace, metrics: PublicationMetrics(registry), logger: lines.logger())
   }
 
   private func whileDraining(_ drains: Bool, _ body: @Loop (PublisherRig) async throws -> Void) async throws {

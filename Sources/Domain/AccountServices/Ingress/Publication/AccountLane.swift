@@ -6,16 +6,20 @@ import EventLoop
 /// A lane has two ends, each with a state of its own, because a new record may be on its way into the spool while an older
 /// one is on its way out. **At Apple's end** is the record that was let in last; whoever comes behind it waits.
 ///
-/// | the record is (`Arrival.State`) | log has it | log fails | patience over | spool has it | spool refuses |
-/// |---|---|---|---|---|---|
-/// | `publishing`: on its way to the log | published, out | store, `failed` | store, `late` | | |
-/// | `late`: the same, and into the spool | published, `acknowledged` | `failed` | | spooled, out; head `inFlight` | `unspooled` |
-/// | `acknowledged`: on the log, on its way into the spool | | | | out; remove, head `leaving` | out |
-/// | `failed`: not on the log, on its way into the spool | | | | spooled, out; head `backingOff` | lost, out |
-/// | `spooling`: on its way into the spool | | | | spooled, out; head `ready` | lost, out; append, `unspooled` [^] |
-/// | `unspooled`: on its way to the log, not in the spool | published, out | lost, out | at its deadline lost, out | | |
+/// | the record is (`Arrival.State`) | log has it | log fails | patience over | deadline over | spool has it | spool refuses |
+/// |---|---|---|---|---|---|---|
+/// | `publishing`: on its way to the log | published, out | store, `failed` | store, `late` | lost | | |
+/// | `late`: the same, and into the spool | published, `acknowledged` | `failed` | | lost | spooled, out; head `inFlight` | `unspooled` |
+/// | `acknowledged`: on the log, on its way into the spool | | | | | out; remove, head `leaving` | out |
+/// | `failed`: not on the log, on its way into the spool | | | | lost | spooled, out; head `backingOff` | lost, out |
+/// | `spooling`: on its way into the spool | | | | lost | spooled, out; head `ready` | lost, out; append, `unspooled` [^] |
+/// | `unspooled`: on its way to the log, not in the spool | published, out | lost, out | | lost, out | | |
 ///
 /// [^] The latter where none is held that it would overtake, or where it has no order.
+///
+/// Whoever is told at the deadline that it is lost is told nothing after that (`Arrival.isGivenUp`). The place stays taken
+/// until log and spool have said what became of the record, which may be there all the same: the next one must not overtake
+/// it. What is given up goes on no new way. Whoever still waits for the place at the deadline leaves, and is lost.
 ///
 /// **At the log's end** is the oldest record that the spool holds.
 ///
@@ -54,6 +58,8 @@ struct AccountLane<Newcomer: Equatable> {
 
     let newcomer: Newcomer
     var state: State
+    /// Whether whoever waits was told that it is lost, because neither log nor spool has said anything in time.
+    var isGivenUp = false
   }
 
   /// What becomes of the oldest record in the spool.
@@ -105,10 +111,17 @@ struct AccountLane<Newcomer: Equatable> {
     return .store(newcomer)
   }
 
-  /// Whoever waits for the log alone has waited long enough.
+  /// Whoever waits for the record has waited long enough.
   mutating func runOutOfTime(for newcomer: Newcomer) -> Action? {
-    guard arrival == Arrival(newcomer: newcomer, state: .unspooled) else { return nil }
-    return leave(.lost)
+    guard let arrival, arrival.newcomer == newcomer else {
+      let count = waiting.count
+      waiting.removeAll { $0 == newcomer }
+      return waiting.count < count ? .answer(newcomer, .lost) : nil
+    }
+    if arrival.state == .acknowledged || arrival.isGivenUp { return nil }
+    if arrival.state == .unspooled { return leave(.lost) }
+    self.arrival?.isGivenUp = true
+    return .answer(newcomer, .lost)
   }
 
   /// The spool has a new record.
@@ -136,10 +149,10 @@ struct AccountLane<Newcomer: Equatable> {
     case .acknowledged:
       self.arrival = nil
       return nil
-    case .late where !isLate:
+    case .late where !isLate && !arrival.isGivenUp:
       self.arrival?.state = .unspooled
       return nil
-    case .spooling where held.isEmpty || !isOrdered:
+    case .spooling where !arrival.isGivenUp && (held.isEmpty || !isOrdered):
       self.arrival?.state = .unspooled
       return .append(newcomer)
     case .publishing, .late, .failed, .spooling, .unspooled: return leave(.lost)
@@ -148,7 +161,7 @@ struct AccountLane<Newcomer: Equatable> {
 
   private mutating func leave(_ answer: Answer) -> Action? {
     defer { arrival = nil }
-    return arrival.map { .answer($0.newcomer, answer) }
+    return arrival.flatMap { $0.isGivenUp ? nil : .answer($0.newcomer, answer) }
   }
 
   // MARK: Both ends
@@ -159,7 +172,7 @@ struct AccountLane<Newcomer: Equatable> {
       failures = 0
       guard arrival.state == .late else { return leave(.published) }
       self.arrival?.state = .acknowledged
-      return .answer(newcomer, .published)
+      return arrival.isGivenUp ? nil : .answer(newcomer, .published)
     }
     guard head == .inFlight(newcomer) else { return nil }  // it was answered for as lost
     head = .leaving(newcomer)
@@ -171,7 +184,7 @@ struct AccountLane<Newcomer: Equatable> {
     -> Action?
   {
     if let newcomer, let arrival, arrival.newcomer == newcomer {
-      if arrival.state == .unspooled { return leave(.lost) }
+      if arrival.state == .unspooled || arrival.state == .publishing && arrival.isGivenUp { return leave(.lost) }
       self.arrival?.state = .failed
       countFailure(isRefused)
       return arrival.state == .publishing ? .store(newcomer) : nil

@@ -103,6 +103,7 @@ extension EventPublisher {
   private func setAside(_ record: SpooledRecord, as letter: EventRecord, _ lane: LaneID, _ refusal: EventLogError) {
     log.append(letter) { [self] report in
       guard case .success = report else { return fail(nil, of: lane, record.sequence, refusal) }
+      note(report)
       metrics.quarantined[.refused].increment()
       let (sequence, event) = (record.sequence, record.record.headers.text(of: "ce_id"))
       logger.error(

@@ -29,14 +29,14 @@ package final class EventPublisher {
   let spool: Spool
   let metrics: PublicationMetrics
   let logger: Logger
-  private let patience: Duration
+  private let (patience, spoolPatience): (Duration, Duration)
   private let deadline: Duration
   private let accepted: AcceptedEvents
   var lanes: AccountLanes<Submission>
   /// Lanes whose place may be free, and whether somebody is let in at the moment.
   private var (free, isLettingIn) = (FIFO<LaneID>(), false)
-  /// What the log was given, in the order in which it runs out of patience, and then out of time.
-  private var (patient, overdue) = (FIFO<Submission>(), FIFO<Submission>())
+  /// What the log was given, in the order in which it runs out of patience.
+  private var patient = FIFO<Submission>()
   private let alarm = Deadline()
   /// How many are not answered; and how many answers are to come, with those of the log and of the spool.
   private var (unanswered, pending) = (0, 0)
@@ -60,15 +60,15 @@ package final class EventPublisher {
   ///   - accepted: What was accepted before, so that it is not accepted twice. It learns what the spool holds.
   ///   - patience: How long the log may take before the spool has the record too.
   ///   - deadline: How long whoever publishes waits where the spool does not take it either.
+  ///   - spoolPatience: How long the spool may take at least, before it counts as one that takes nothing.
   ///   - pace: How long an account is left alone whose record the log did not take.
   package init(
     log: any EventLog, spool: Spool, accepted: AcceptedEvents, patience: Duration, deadline: Duration,
-    pace: RetryPace, metrics: PublicationMetrics, logger: Logger
+    spoolPatience: Duration = .seconds(5), pace: RetryPace, metrics: PublicationMetrics, logger: Logger
   ) async throws(SpoolError) {
     (self.log, self.spool, self.accepted) = (log, spool, accepted)
-    (self.patience, self.deadline, lanes) = (
-      patience, max(patience, deadline), AccountLanes(pace) { .random(in: 0.5...1) }
-    )
+    (self.patience, self.spoolPatience, self.deadline) = (patience, spoolPatience, max(patience, deadline))
+    lanes = AccountLanes(pace) { .random(in: 0.5...1) }
     (self.metrics, self.logger) = (metrics, logger)
     for held in try await spool.heldRecords() {
       lanes.restore(held.sequence, in: held.lane)
@@ -102,7 +102,11 @@ package final class EventPublisher {
       metrics.repeated.increment()
       return answer(submission, .success(.repeated))
     }
-    perform(lanes.arrive(submission, in: submission.lane, logIsTrusted: !isLogSuspect), in: submission.lane)
+    // What a spool that hangs is given waits with all the others for it; and nobody learns that the log is well again.
+    let logIsTrusted = !isLogSuspect || spool.isHanging
+    let action = lanes.arrive(submission, in: submission.lane, logIsTrusted: logIsTrusted)
+    if action == nil { expire(submission, at: Loop.now + max(deadline, spoolPatience)) }
+    perform(action, in: submission.lane)
   }
 
   private func isKnown(_ mark: AcceptedEvents.Mark?) -> Bool {
@@ -155,10 +159,18 @@ package final class EventPublisher {
     let lane = submission.lane
     submission.report = report
     switch report {
-    case .success: perform(lanes.step(lane) { $0.acknowledged(submission) }, in: lane)
+    case .success:
+      remember(submission)
+      perform(lanes.step(lane) { $0.acknowledged(submission) }, in: lane)
     case .failure(let error): fail(submission, of: lane, submission.sequence, error)
     }
     settled()
+  }
+
+  /// Remembers that a record is on the log or in the spool, whatever whoever brought it was told: it is not to come again
+  /// behind a later one of its account.
+  private func remember(_ submission: Submission) {
+    if let mark = submission.mark { accepted.insert(mark, acceptedAt: nil) }
   }
 
   /// Takes that the log did not take a record: a new one, or with nil one that the drain brought.
@@ -171,11 +183,15 @@ package final class EventPublisher {
 
   private func store(_ submission: Submission) {
     pending += 1
+    expire(submission, at: max(min(submission.sent, Loop.now) + deadline, Loop.now + spoolPatience))
+    submission.isStoring = true
     spool.insert(submission.record) { [self] result in
+      submission.isStoring = false
       let lane = submission.lane
       switch result {
       case .success(let sequence):
         metrics.spooled.increment()
+        remember(submission)
         submission.sequence = sequence
         if case .failure(let error) = submission.report, isHopeless(error, submission) { note(error, of: sequence) }
         perform(lanes.stored(submission, as: sequence, in: lane, at: Loop.now), in: lane)
@@ -183,7 +199,10 @@ package final class EventPublisher {
       case .failure(let refusal):
         submission.refusal = refusal
         let (isLate, isOrdered) = (Loop.now >= submission.sent + deadline, submission.mark != nil)
-        perform(lanes.step(lane) { $0.notStored(submission, isLate: isLate, isOrdered: isOrdered) }, in: lane)
+        let action = lanes.step(lane) { $0.notStored(submission, isLate: isLate, isOrdered: isOrdered) }
+        perform(action, in: lane)
+        // Only the log may still take it.
+        expire(submission, at: submission.sent + deadline)
       }
       settled()
     }
@@ -207,9 +226,6 @@ package final class EventPublisher {
   }
 
   private func answer(_ submission: Submission, _ answer: Result<Acceptance, EventLogError>) {
-    if case .success(let acceptance) = answer, acceptance != .repeated, let mark = submission.mark {
-      accepted.insert(mark)
-    }
     unanswered -= 1
     submission.answer(answer)
     settled()
@@ -235,7 +251,8 @@ package final class EventPublisher {
       logger.info("the log acknowledges again", ["spool.records": .integer(spool.depth)])
       lanes.hasten()
       wakeDrain()
-    case .failure(let error): suspect(error.detail)
+    // What it refuses says nothing of others.
+    case .failure(let error): if error.outcome != .refused { suspect(error.detail) }
     }
   }
 
@@ -269,15 +286,21 @@ package final class EventPublisher {
       _ = patient.popFirst()
       guard submission.report == nil else { continue }
       suspect("no acknowledgement within \(patience)")
-      overdue.append(submission)
       perform(lanes.step(submission.lane) { $0.runOutOfPatience(with: submission) }, in: submission.lane)
     }
-    while let submission = overdue.first, submission.sent + deadline <= Loop.now {
-      _ = overdue.popFirst()
+    if let first = patient.first { alarm.set(first.sent + patience) }
+  }
+
+  /// Has whoever waits be told at that time that the record is lost, where nothing is known of it by then.
+  private func expire(_ submission: Submission, at end: MonotonicTime) {
+    submission.expire(at: end) { [weak self, weak submission] in
+      guard let self, let submission else { return }
+      if submission.isStoring {
+        spool.hang()
+        submission.refusal = spool.refusal
+      }
       perform(lanes.step(submission.lane) { $0.runOutOfTime(for: submission) }, in: submission.lane)
     }
-    let next = [patient.first.map { $0.sent + patience }, overdue.first.map { $0.sent + deadline }]
-    if let next = next.compactMap(\.self).min() { alarm.set(next) }
   }
 
   // MARK: The end

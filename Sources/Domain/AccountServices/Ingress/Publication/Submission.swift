@@ -9,13 +9,18 @@ final class Submission: Equatable {
   let other: AcceptedEvents.Mark?
   /// When the log was given it.
   var sent = MonotonicTime.distantFuture
+  /// By when whoever waits is told at the latest; nil where nobody has said so, and once they are told.
+  private var deadline: Deadline?
   /// What the log said.
   var report: Result<EventLogPosition, EventLogError>?
+  /// Whether it is on its way into the spool.
+  var isStoring = false
   /// Why the spool did not take it.
   var refusal: SpoolError?
   /// Its number in the spool.
   var sequence: Int64?
-  private let waiter: CheckedContinuation<Result<EventPublisher.Acceptance, EventLogError>, Never>
+  /// Whoever waits, until they are told.
+  private var waiter: CheckedContinuation<Result<EventPublisher.Acceptance, EventLogError>, Never>?
 
   init(
     _ record: EventRecord, mark: AcceptedEvents.Mark?, other: AcceptedEvents.Mark?,
@@ -27,8 +32,26 @@ final class Submission: Equatable {
 
   static func == (left: Submission, right: Submission) -> Bool { left === right }
 
-  /// Tells whoever waits.
-  func answer(_ answer: Result<EventPublisher.Acceptance, EventLogError>) { waiter.resume(returning: answer) }
+  /// Has `action` called at that time, or at an earlier one that was said before, where nobody is told by then.
+  @Loop
+  func expire(at end: MonotonicTime, _ action: @escaping @Loop () -> Void) {
+    if waiter == nil { return }
+    let deadline = deadline ?? Deadline()
+    if self.deadline == nil {
+      deadline.onPass(action)
+      self.deadline = deadline
+    }
+    deadline.set(min(deadline.due, end))
+  }
+
+  /// Tells whoever waits, once.
+  @Loop
+  func answer(_ answer: Result<EventPublisher.Acceptance, EventLogError>) {
+    deadline?.invalidate()
+    deadline = nil
+    waiter?.resume(returning: answer)
+    waiter = nil
+  }
 
   /// Why neither the log nor the spool has it.
   var loss: EventLogError {

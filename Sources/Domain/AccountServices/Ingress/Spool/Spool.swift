@@ -25,6 +25,8 @@ package final class Spool {
   package private(set) var refusal: SpoolError?
   /// Why its file, which could not be opened at the start, cannot be opened now though the disk has room; nil otherwise.
   package var failureToOpen: SpoolError? { isOpen || refusal?.code == .full ? nil : refusal }
+  /// Whether its disk has said nothing for long.
+  package var isHanging: Bool { refusal?.code == .hanging }
   /// How many damaged files were set aside and are still there.
   package private(set) var setAside = 0
   /// The last number that was given to a record; 0 before the first one.
@@ -258,6 +260,16 @@ package final class Spool {
       "the disk has room again: the spool is open",
       ["spool.directory": .string(directory), "spool.records": .integer(content.records)])
     startWorking(afterPause: true)
+  }
+
+  /// Takes that somebody has waited for the disk for too long: until it answers, it counts as one that takes nothing.
+  func hang() {
+    guard refusal == nil else { return }
+    metrics.failures[.write].increment()
+    logger.error(
+      "the spool's disk does not answer: the spool takes nothing until it does",
+      ["spool.directory": .string(directory), "spool.records": .integer(content.records)])
+    note(refusal: SpoolError(.hanging, directory, "its disk does not answer"))
   }
 
   /// Notes whether the disk takes records, and looks again while it does not.

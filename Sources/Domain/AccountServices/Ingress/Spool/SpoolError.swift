@@ -18,6 +18,8 @@ package struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
     case newerVersion = "newer-version"
     /// The operating system or SQLite failed.
     case failed
+    /// The disk has said nothing for long.
+    case hanging
     /// It was closed.
     case closed
   }
