@@ -109,6 +109,23 @@ import Testing
     await store.close()
   }
 
+  @Test(arguments: Implementation.all)
+  func theRefreshTokensOfAnAppAreCountedUpToALimit(_ implementation: Implementation) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      try await store.fill(1...4)
+      _ = try await store.recordSignIn(Sample.account(5), at: Sample.time(1), tokens: [token(5, of: Self.web)])
+      _ = try await store.recordSignIn(Sample.account(6), at: Sample.time(1), tokens: [Sample.token(6, .access)])
+      #expect(try await store.refreshTokens(of: Sample.client, upTo: 3) == 3)
+      #expect(try await store.refreshTokens(of: Sample.client, upTo: 9) == 4)
+      #expect(try await store.refreshTokens(of: Self.web, upTo: 9) == 1)
+      // What is known to be invalid does not count.
+      let due = try await claim(store, at: 2 * Self.day, 1, without: [Self.web])
+      #expect(try await store.record([finding(due[0], "credential-1")], at: Sample.time(2 * Self.day)) == [.published])
+      #expect(try await store.refreshTokens(of: Sample.client, upTo: 9) == 3)
+      #expect(try await store.refreshTokens(of: Sample.valid(ClientID("none")), upTo: 9) == 0)
+    }
+  }
+
   // MARK: Who gets them
 
   @Test(arguments: Implementation.all)

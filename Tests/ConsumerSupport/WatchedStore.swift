@@ -13,7 +13,7 @@ package final class WatchedStore: AccountStore {
     case erasuresInProgress, dueErasures
     case begin, end, forget, unfinishedExchanges, signInUnderWay, knowledge
     case requestDeletion, lastDeletion, deletion, openDeletions, outbox, takeOutbox, removeFromOutbox, leaveOutbox
-    case lease, take, giveUp, claimTokens, recordValidations, validationCensus
+    case lease, take, giveUp, claimTokens, recordValidations, validationCensus, refreshTokens
     case addPlan, transferPlans, updatePlan, removePlan, addUsers, addAccounts, noteImport, transferUsers
     case recordTransfers, transferCensus, recognizedTransfer
   }
@@ -201,6 +201,12 @@ package final class WatchedStore: AccountStore {
     try await watch(.validationCensus) { () throws(AccountStoreError) in
       if let counting { return counting(time) }
       return try await store.validationCensus(at: time)
+    }
+  }
+
+  package func refreshTokens(of client: ClientID, upTo limit: Int) async throws(AccountStoreError) -> Int {
+    try await watch(.refreshTokens) { () throws(AccountStoreError) in
+      try await store.refreshTokens(of: client, upTo: limit)
     }
   }
 

@@ -174,6 +174,10 @@ package protocol AccountStore: TransferStore {
   /// How far the validation of all refresh tokens is. Reads an index as a whole.
   func validationCensus(at time: Timestamp) async throws(AccountStoreError) -> ValidationCensus
 
+  /// How many refresh tokens of an app are held that are not known to be invalid, counted up to `limit`. Reads an index,
+  /// as a whole where there are fewer.
+  func refreshTokens(of client: ClientID, upTo limit: Int) async throws(AccountStoreError) -> Int
+
   // MARK: Erasure
 
   /// The steps of each erasure so far, in the order of `events`, and of one in the order in which its targets were first

@@ -18,14 +18,16 @@ struct AccountsValidate: Command {
     invalid_grant says that a token is over, and nothing else does. Where no other one of the person's authorization is left,
     the event credential-invalid goes into the store's outbox, from where siwa-accounts publishes it: then follows what
     follows from consent-revoked. A person who has signed in anew keeps that sign-in. What Apple leaves in doubt changes
-    nothing. Where Apple does not accept an app or its team's key, that app is left alone. Where it takes no token at all of
-    an app, a hundred in a row, nothing more is concluded: see --believe-all.
+    nothing. Where Apple does not accept an app or its team's key, that app is left alone. Of an app with more than a hundred
+    tokens nothing is concluded before Apple has taken one in this run, nor after it has not taken a hundred in a row: they
+    may be another app's. See --believe-all.
 
     The progress stands on standard error, what came of it on standard output:
       Good       tokens that Apple takes
       Invalid    tokens that it does not take any more
       Published  authorizations that are over, each with an event
-      Doubtful   tokens of which Apple said nothing that could be understood: asked about a day later
+      Doubtful   tokens of which Apple said nothing that could be understood, or that may be another app's: asked about a
+                 day later
       Left       tokens that are due still
 
     Exit codes: 0 nothing is due any more and nothing was left in doubt; 1 something is left, or in doubt; 2 the command line,

@@ -130,12 +130,17 @@ final class ValidationRig {
 
   /// Validates what is due, as one process does that has the lease, and waits until all of it is written.
   func validate(_ validation: Validation) async throws -> Validation.Ending {
+    let ending = try await shift(validation)
+    await validation.finish()
+    return ending
+  }
+
+  /// The same, by a process that goes on.
+  func shift(_ validation: Validation) async throws -> Validation.Ending {
     let lease = Lease(Lease.validation, of: "rig", at: clock.wall)
     let seen = try await store.lease(Lease.validation)
     if seen?.holder != "rig" { try #require(try await store.take(lease, after: seen)) }
-    let ending = await validation.shift(under: lease, until: .distantFuture)
-    await validation.finish()
-    return ending
+    return await validation.shift(under: lease, until: .distantFuture)
   }
 
   /// How often each token was asked about.

@@ -318,19 +318,90 @@ import Testing
     }
   }
 
-  @Test func whereAppleTakesNoTokenOfAnAppNothingMoreIsConcluded() async throws {
+  @Test func whereAppleTakesNoTokenOfAnAppNothingIsConcludedHoweverOftenItIsAsked() async throws {
     try await ValidationRig.run { rig in
-      try await rig.signIn(1...130)
+      try await rig.signIn(1...350)
       rig.answer = { _, _ in .invalid }
-      let validation = rig.validation(rate: 500)
-      #expect(try await rig.validate(validation).isNothingDue)
-      #expect(validation.progress.published == 100 && validation.stopped == [ValidationRig.app])
+      var inDoubt = 0
+      for _ in 1...8 {
+        // As each run of the command is, and each process that takes over.
+        let validation = rig.validation(rate: 500)
+        #expect(try await rig.validate(validation).isNothingDue)
+        #expect(validation.progress.published == 0 && validation.progress.invalid == 0)
+        inDoubt += validation.progress.doubtful
+        rig.clock.advance(by: .seconds(901))
+      }
+      #expect(inDoubt == 350 && rig.counts.count == 350)
+      #expect(rig.captured.lines.contains { $0.contains("Nothing more is concluded") })
+      #expect(try await rig.store.outbox().waiting == 0)
+      #expect(try await rig.store.refreshTokens(of: ValidationRig.app, upTo: 1000) == 350, "none is noted as invalid")
       // An operator who knows better says so.
       rig.clock.advance(by: .seconds(90_000))
       let believing = rig.validation(rate: 500, believesAll: true)
       #expect(try await rig.validate(believing).isNothingDue)
-      #expect(believing.progress.published == 30)
-      #expect(try await rig.store.outbox().waiting == 130)
+      #expect(believing.progress.published == 350)
+      #expect(try await rig.store.outbox().waiting == 350)
+    }
+  }
+
+  @Test func ofAnAppThatAppleKnowsWhatWasWithheldIsConcludedOnceItTakesAToken() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...50, ago: .seconds(3 * 86_400))
+      try await rig.signIn(51...149)
+      try await rig.signIn(150...160, ago: .seconds(90_000))
+      let invalid = Set([1...50, 150...160].joined().map { "secret-of-\($0).\(ValidationRig.app)" })
+      var isProven = false
+      rig.answer = { token, _ in
+        if invalid.contains(token) { return .invalid }
+        isProven = true
+        return ValidationRig.good
+      }
+      rig.store.recording = { validations in
+        validations.map { validation -> RecordedValidation in
+          guard case .invalid = validation.finding else { return .noted }
+          #expect(isProven)
+          return .published
+        }
+      }
+      let validation = rig.validation(rate: 500)
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.published == 61 && validation.progress.doubtful == 0)
+      #expect(validation.progress.good == 99 && validation.stopped.isEmpty)
+    }
+  }
+
+  /// Only some of them are due.
+  @Test func ofALargeAppNothingIsConcludedFromAFewAloneAndOfASmallOneItIs() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...20)
+      try await rig.signIn(21...101, ago: .seconds(3600))
+      try await rig.signIn(1...100, to: ValidationRig.web)
+      rig.answer = { _, _ in .invalid }
+      let validation = rig.validation(rate: 500)
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.published == 100 && validation.progress.doubtful == 20)
+      #expect(validation.stopped.isEmpty)
+      #expect(rig.captured.lines.count { $0.contains("nothing is concluded") } == 1)
+      #expect(try await rig.store.refreshTokens(of: ValidationRig.app, upTo: 1000) == 101)
+      #expect(try await rig.store.refreshTokens(of: ValidationRig.web, upTo: 1000) == 0)
+    }
+  }
+
+  /// Another process may have been told otherwise since.
+  @Test func whatWasWithheldForADayIsNotConcludedAnyMore() async throws {
+    try await ValidationRig.run { rig in
+      try await rig.signIn(1...20)
+      try await rig.signIn(21...101, ago: .seconds(3600))
+      rig.answer = { _, _ in .invalid }
+      let validation = rig.validation(rate: 500)
+      #expect(try await rig.shift(validation).isNothingDue)
+      try await until { rig.asked.count == 20 }
+      rig.clock.advance(by: .seconds(90_000))
+      rig.answer = { _, _ in ValidationRig.good }
+      #expect(try await rig.validate(validation).isNothingDue)
+      #expect(validation.progress.invalid == 0 && validation.progress.good == 101)
+      #expect(validation.progress.doubtful == 20)
+      #expect(try await rig.store.outbox().waiting == 0)
     }
   }
 

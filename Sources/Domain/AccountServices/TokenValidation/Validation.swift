@@ -8,9 +8,9 @@ package import Telemetry
 /// Validates refresh tokens at Apple: those that the store gives out, at a pace, and has it write down what was found.
 ///
 /// The store notes that a token was given out before Apple is asked: whatever is killed when, none is asked about twice in
-/// a day. Only `invalid_grant` says that a token is over. `invalid_client` is a fault of ours: then the app is left alone,
-/// and an operator told. Where Apple throttles or cannot be reached, it is asked more slowly; and what it leaves in doubt
-/// changes nothing.
+/// a day. Only `invalid_grant` says that a token is over, and of an app with many tokens only once Apple has taken one of
+/// them: else they are hardly the app's. `invalid_client` is a fault of ours: then the app is left alone, and an operator
+/// told. Where Apple throttles or cannot be reached, it is asked more slowly; and what it leaves in doubt changes nothing.
 @Loop
 package final class Validation {
   /// Asks Apple about a token.
@@ -26,6 +26,16 @@ package final class Validation {
     package fileprivate(set) var damaged = 0
     /// Of how many tokens it is known what came of them.
     package var done: Int { good + invalid + doubtful + damaged }
+  }
+
+  /// What Apple has said of an app's tokens since this process began: whoever begins anew has to see a good one first.
+  private struct App {
+    /// Whether it has taken one.
+    var isProven = false
+    /// How many it has not taken since.
+    var invalidInARow = 0
+    /// What is concluded once it takes one.
+    var withheld: [TokenValidation] = []
   }
 
   /// Why a shift is over.
@@ -54,7 +64,7 @@ package final class Validation {
   private static let page = 256
   /// How long an app is left alone that Apple does not accept.
   private static let stop = Duration.seconds(900)
-  /// Where so many tokens of an app in a row are invalid, they are hardly the app's.
+  /// Where more tokens of an app in a row are invalid, they are hardly the app's. Where it has no more, all of them may be.
   private static let mostInvalidInARow = 100
   private static let storePause = (first: Duration.seconds(1), longest: Duration.seconds(30))
 
@@ -76,7 +86,7 @@ package final class Validation {
   /// Called whenever that has changed.
   package var tell: @Loop (Progress) -> Void = { _ in }
   private var stops: [ClientID: MonotonicTime] = [:]
-  private var invalidInARow: [ClientID: Int] = [:]
+  private var apps: [ClientID: App] = [:]
   private var answers: [TokenValidation] = []
   private var inFlight = 0
   private var isFlushing = false
@@ -118,10 +128,11 @@ package final class Validation {
   /// Takes nothing new: what was given out and not asked about goes back.
   package func end() { waiting.end() }
 
-  /// Returns once nothing is under way any more.
+  /// Returns once nothing is under way any more. What is withheld then is not concluded.
   package func finish() async {
     await waiting.change { self.inFlight > 0 || self.isFlushing }
     await flush()
+    for client in apps.keys { giveUp(client) }
   }
 
   // MARK: A shift
@@ -205,32 +216,77 @@ package final class Validation {
       switch try await apple(refresh, token.client) {
       case .granted:
         pace.succeeded(at: clock.now())
-        invalidInARow[token.client] = 0
+        prove(token.client)
         return .good
       case .invalid:
         pace.succeeded(at: clock.now())
-        return invalid(token)
+        return await invalid(token)
       }
     } catch {
       return finding(after: error, token.client)
     }
   }
 
-  private func invalid(_ token: DueToken) -> TokenValidation.Finding? {
+  /// What follows from a token that Apple does not take; nil where that stays in doubt, or is withheld.
+  private func invalid(_ token: DueToken) async -> TokenValidation.Finding? {
     guard let ended = clients(token.account, token.client) else { return doubt() }
-    invalidInARow[token.client, default: 0] += 1
-    if !believesAll, invalidInARow[token.client, default: 0] > Self.mostInvalidInARow {
-      stop(
-        token.client,
-        "Apple takes no token of this app: are they the app's? Nothing more is concluded until it takes one", [:])
-      return doubt()
-    }
+    let finding: TokenValidation.Finding
     do throws(CryptographyError) {
-      return .invalid(try .ofFinding(), of: ended)
+      finding = .invalid(try .ofFinding(), of: ended)
     } catch {
       logger.error("a token is invalid, and no event can be made of it", ["cause": .describing(error)])
       return doubt()
     }
+    if believesAll { return finding }
+    let hasFew = await hasFew(token.client)
+    apps[token.client, default: App()].invalidInARow += 1
+    let app = apps[token.client, default: App()]
+    if app.invalidInARow > Self.mostInvalidInARow {
+      stop(
+        token.client,
+        "Apple takes no token of this app: are they the app's? Nothing more is concluded until it takes one", [:])
+      giveUp(token.client)
+      return doubt()
+    }
+    if app.isProven || hasFew { return finding }
+    apps[token.client]?.withheld.append(TokenValidation(of: token, finding))
+    return nil
+  }
+
+  /// Whether an app has so few tokens that Apple may well take none of them. Where nothing hangs on it, nobody is asked.
+  private func hasFew(_ client: ClientID) async -> Bool {
+    let app = apps[client, default: App()]
+    if app.isProven || app.invalidInARow >= Self.mostInvalidInARow { return false }
+    do throws(AccountStoreError) {
+      let many = Self.mostInvalidInARow + 1
+      return try await store.refreshTokens(of: client, upTo: many) < many
+    } catch {
+      logger.error(
+        "nobody knows how many tokens an app has: what is found of it is withheld",
+        ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
+      return false
+    }
+  }
+
+  /// Apple takes tokens of the app: those of before that it did not take are over. Of one that was given out a day ago
+  /// another process may have found otherwise since.
+  private func prove(_ client: ClientID) {
+    let withheld = apps[client]?.withheld ?? []
+    apps[client] = App(isProven: true)
+    let yesterday = clock.wall() - TokenValidation.interval
+    let concluded = withheld.filter { $0.token.claimedAt > yesterday }
+    answers += concluded
+    leaveInDoubt(withheld.count - concluded.count)
+  }
+
+  /// Concludes nothing from what is withheld: Apple is asked again a day later.
+  private func giveUp(_ client: ClientID) {
+    guard let tokens = apps[client]?.withheld.count, tokens > 0 else { return }
+    apps[client]?.withheld = []
+    logger.error(
+      "Apple does not take these tokens of an app, and has taken no other of it meanwhile: nothing is concluded",
+      ["apple.client": .describing(client), "tokens": .integer(tokens)])
+    leaveInDoubt(tokens)
   }
 
   private func finding(after error: AppleTokenError, _ client: ClientID) -> TokenValidation.Finding? {
@@ -257,10 +313,15 @@ package final class Validation {
   }
 
   private func doubt() -> TokenValidation.Finding? {
-    progress.doubtful += 1
-    metrics.outcomes[.doubtful].increment()
-    tell(progress)
+    leaveInDoubt(1)
     return nil
+  }
+
+  private func leaveInDoubt(_ tokens: Int) {
+    guard tokens > 0 else { return }
+    progress.doubtful += tokens
+    metrics.outcomes[.doubtful].increment(by: UInt64(tokens))
+    tell(progress)
   }
 
   private func stop(_ client: ClientID, _ message: StaticString, _ words: LogMetadata) {

@@ -122,6 +122,19 @@ extension PostgreSQLAccountStore {
     }
     return census ?? ValidationCensus(tokens: 0, due: 0, dueSince: nil)
   }
+
+  /// How many tokens there are of an app, counted up to `limit`.
+  func refreshTokens(of client: ClientID, upTo limit: Int) async throws(AccountStoreError) -> Int {
+    let count = try await database.read { connection in
+      try await connection.first(
+        """
+        SELECT count(*) FROM (
+          SELECT 1 FROM siwa.token WHERE kind = 'refresh' AND invalid_at IS NULL AND client = $1 LIMIT $2) AS held
+        """, client.text, Int64(limit)
+      ) { row throws(PostgreSQLError) in try row.count(0) ?? 0 }
+    }
+    return count ?? 0
+  }
 }
 
 extension Batch {

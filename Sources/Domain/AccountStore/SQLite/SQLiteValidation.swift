@@ -15,6 +15,7 @@ final class SQLiteValidation {
   private let invalid: Statement
   private let release: Statement
   private let census: Statement
+  private let ofClient: Statement
   private let database: Database
 
   init(_ database: Database) throws(SQLiteError) {
@@ -58,6 +59,11 @@ final class SQLiteValidation {
       SELECT count(*), count(*) FILTER (WHERE coalesce(claimed_at, issued_at) <= ?1),
         min(coalesce(claimed_at, issued_at)) FILTER (WHERE claimed_at <= ?1)
       FROM token WHERE kind = 'refresh' AND invalid_at IS NULL
+      """)
+    ofClient = try database.prepare(
+      """
+      SELECT count(*)
+      FROM (SELECT 1 FROM token WHERE kind = 'refresh' AND invalid_at IS NULL AND client = ?1 LIMIT ?2)
       """)
   }
 
@@ -145,6 +151,12 @@ final class SQLiteValidation {
     }
     return census ?? ValidationCensus(tokens: 0, due: 0, dueSince: nil)
   }
+
+  /// How many tokens there are of an app, counted up to `limit`.
+  func count(of client: ClientID, upTo limit: Int) throws(SQLiteError) -> Int {
+    let count = try ofClient.first(client.text, Int64(limit)) { row throws(SQLiteError) in try row.count(0) ?? 0 }
+    return count ?? 0
+  }
 }
 
 extension SQLiteStoreFile {
@@ -229,6 +241,13 @@ extension SQLiteAccountStore {
       try file.readRows { () throws(SQLiteError) in
         try file.validation.census(dueNotSince: time - TokenValidation.interval)
       }
+    }
+  }
+
+  /// How many tokens there are of an app.
+  package func refreshTokens(of client: ClientID, upTo limit: Int) async throws(AccountStoreError) -> Int {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in try file.validation.count(of: client, upTo: limit) }
     }
   }
 }
