@@ -65,6 +65,50 @@ import Testing
     }
   }
 
+  /// What ends the sign-in of the test below.
+  enum End: CaseIterable { case erasure, appsAuthorization, everyAuthorization, deletion }
+
+  /// Whoever asks for it again would open a session that nobody ends.
+  @Test(arguments: Implementation.all, End.allCases)
+  func aSignInThatWasEndedSinceIsOverAndAYoungerOneIsNot(_ implementation: Implementation, end: End) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      let (account, web) = (Sample.account(), Sample.valid(ClientID("com.example.web")))
+      let first = exchange("a", "code", by: store)
+      _ = try await store.begin(first)
+      _ = try await store.recordSignIn(account, at: Sample.time(50), tokens: [Sample.token(1)], of: Self.digest("a"))
+      // What concerns another app or an earlier sign-in ends nothing of it.
+      let others = StoreChange.endTokens(issuedUpTo: Sample.time(90), of: [web])
+      let earlier = StoreChange.endTokens(issuedUpTo: Sample.time(49), of: nil)
+      _ = try await store.settle([Sample.event("o", at: 90).settled(by: Sample.revoker, others)], at: Sample.time(91))
+      _ = try await store.settle([Sample.event("p", at: 91).settled(by: Sample.revoker, earlier)], at: Sample.time(92))
+      #expect(try await store.begin(first) == .finished(.new, at: Sample.time(50)))
+
+      switch end {
+      case .erasure:
+        let erased = Sample.event("e", at: 100).settled(by: Sample.eraser, .eraseAccount(isFinal: true))
+        _ = try await store.settle([erased], at: Sample.time(101))
+      case .appsAuthorization, .everyAuthorization:
+        let apps: Set<ClientID>? = end == .appsAuthorization ? [Sample.client] : nil
+        let ended = Sample.event("e", at: 100)
+          .settled(by: Sample.revoker, .endTokens(issuedUpTo: Sample.time(100), of: apps))
+        _ = try await store.settle([ended], at: Sample.time(101))
+      case .deletion:
+        let deletion = try await store.requestDeletion(
+          of: account, in: Sample.client, as: Sample.valid(EventID("deletion-1")), at: Sample.time(100))
+        #expect(deletion?.requestedAt == Sample.time(100))
+      }
+      #expect(try await store.begin(first) == .finished(.over, at: Sample.time(50)))
+
+      let second = exchange("b", "another", at: 200, by: store)
+      #expect(try await store.begin(second) == .begun)
+      let anew = try await store.recordSignIn(
+        account, at: Sample.time(200), tokens: [Sample.token(2)], of: Self.digest("b"))
+      #expect(anew.over.isEmpty)
+      #expect(try await store.begin(second) == .finished(anew.isNew ? .new : .known, at: anew.at))
+      #expect(try await store.begin(first) == .finished(.over, at: Sample.time(50)), "the younger one is not this one")
+    }
+  }
+
   /// Each stands for the same authorization, and each would be validated every day.
   @Test(arguments: Implementation.all)
   func whoSignsInEveryDayHasFewTokens(_ implementation: Implementation) async throws {

@@ -71,7 +71,8 @@ package protocol AccountStore: TransferStore {
     of account: Account, with client: ClientID
   ) async throws(AccountStoreError) -> RecognizedTransfer?
 
-  /// Notes that a code is about to be sent to Apple, or finds how that stands. Who is told `.begun` is the only one ever.
+  /// Notes that a code is about to be sent to Apple, or finds how that stands, and whether a sign-in that came of it was
+  /// ended since. Who is told `.begun` is the only one ever.
   func begin(_ exchange: CodeExchange) async throws(AccountStoreError) -> CodeExchange.Standing
 
   /// Notes that nothing comes of an exchange: Apple did not take its code, or nobody will know what came of it.

@@ -203,6 +203,22 @@ import Testing
     }
   }
 
+  /// The application whose first answer was lost would open a session that nobody ends.
+  @Test func theSameRequestBeginsAgainOnceTheDeletionWasAskedFor() async throws {
+    try await Rig.run { rig in
+      let request = try await rig.request(ada)
+      #expect(try await rig.signIn(request).get().isNew)
+      #expect(try await rig.signIn(request).get().isNew)
+      let (asked, deletion) = (rig.apple.tokensAsked, try #require(EventID("a-deletion")))
+      _ = try await rig.store.requestDeletion(
+        of: rig.account(ada), in: try #require(ClientID(Rig.app)), as: deletion, at: .now)
+      rig.expect(.beginAgain, try await rig.signIn(request))
+      #expect(rig.apple.tokensAsked == asked)
+      // Who signs in again begins anew.
+      #expect(try await rig.signIn(try await rig.request(ada)).get().isNew == false)
+    }
+  }
+
   @Test func withoutAStoreAppleIsNotAsked() async throws {
     try await Rig.run { rig in
       let request = try await rig.request(ada)

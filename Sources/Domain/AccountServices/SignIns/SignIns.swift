@@ -20,7 +20,8 @@ struct SignedIn {
 /// Signs people in: believes their identity tokens, exchanges their codes, each once, and has the store keep the tokens.
 ///
 /// Before Apple is asked, the exchange is noted in the store; with the tokens it is finished, in one transaction. So whoever
-/// repeats a request gets the same answer, or is told to begin again where nobody knows what came of it. A token that the
+/// repeats a request gets the same answer, or is told to begin again where nobody knows what came of it, or the sign-in was
+/// ended since: nobody would end a session that began with it now. A token that the
 /// store does not take is offered to it again, for an hour at most, or until the program ends; one that is kept for nobody is
 /// revoked (`UnkeptTokens`). Whatever else cannot be kept stays noted as an exchange of which nobody knows what came
 /// (`ExchangeWatch`).
@@ -331,7 +332,8 @@ extension Problem {
   fileprivate static let codeOfSomebodyElse = Problem(
     .codeRefused, "Nobody knows that the authorization code is of the person whom the identity token names.")
   fileprivate static let brokenOff = beginAgain("Nobody knows what came of the authorization code.")
-  fileprivate static let over = beginAgain("The authorization was over before its tokens became known.")
+  fileprivate static let over = beginAgain(
+    "The authorization is over: it was ended before its tokens became known, or since.")
   fileprivate static let notKept = unavailable(
     "Apple took the code, and the account store does not answer yet. Repeat the same request.")
 }

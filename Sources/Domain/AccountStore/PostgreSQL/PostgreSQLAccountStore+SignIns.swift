@@ -121,7 +121,37 @@ extension PostgreSQLAccountStore {
     }
     if isNew { return .begun }
     guard let row else { throw AccountStoreError(.unavailable, "an exchange was forgotten meanwhile") }
-    return try exchange.standing(request: row.request, content: row.content, outcome: row.outcome, at: row.at)
+    let standing = try exchange.standing(
+      request: row.request, content: row.content, outcome: row.outcome, at: row.at)
+    guard case .finished(let outcome, let time) = standing, outcome.isSignIn else { return standing }
+    return try await isOver(exchange, at: time) ? .finished(.over, at: time) : standing
+  }
+
+  /// Whether the sign-in at `time` that came of an exchange was ended since.
+  private func isOver(_ exchange: CodeExchange, at time: Timestamp) async throws(AccountStoreError) -> Bool {
+    try await keyed.read(of: exchange.account) { connection, keys in
+      let hash = keys.hashing.newest(of: exchange.account)
+      var batch = Batch.byKey
+      batch.append(
+        """
+        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
+        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
+          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
+        """, hash.bytes)
+      batch.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+      batch.appendLastDeletion(of: exchange.account)
+      var (facts, ended) = (AccountFacts(), EndedAuthorizations())
+      var deletion: Deletion?
+      try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
+        switch execution {
+        case 1: facts = try AccountFacts(reading: row, from: 0)
+        case 2: ended.endedAt[try row.value(0)] = try row.time(1)
+        case 3: deletion = try Deletion(reading: row)
+        default: break
+        }
+      }
+      return exchange.isOver(at: time, facts, ended, deletion)
+    }
   }
 
   /// Notes that nothing comes of an exchange.

@@ -131,6 +131,21 @@ extension SQLiteStoreFile {
   }
 }
 
+extension SQLiteStoreFile {
+  /// Whether the sign-in at `time` that came of an exchange was ended since.
+  fileprivate func isOver(_ exchange: CodeExchange, at time: Timestamp) throws(AccountStoreError) -> Bool {
+    try write { () throws(AccountStoreError) in
+      if keys.state.isMoving { _ = try move(CollectionOfOne(keys.hashing.move(of: exchange.account))) }
+      let hash = keys.hashing.newest(of: exchange.account)
+      return try AccountStoreError.translating { () throws(SQLiteError) in
+        exchange.isOver(
+          at: time, try accounts.facts(of: hash), try accounts.endedAuthorizations(of: hash),
+          try deletions.last(of: exchange.account))
+      }
+    }
+  }
+}
+
 extension SQLiteAccountStore {
   /// Adds a sign-in with its tokens.
   package func recordSignIn(
@@ -147,7 +162,10 @@ extension SQLiteAccountStore {
     try await commits.run { file throws(AccountStoreError) in
       let row = try file.writeRows { () throws(SQLiteError) in try file.signIns.begin(exchange) }
       guard let row else { return .begun }
-      return try exchange.standing(request: row.request, content: row.content, outcome: row.outcome, at: row.at)
+      let standing = try exchange.standing(
+        request: row.request, content: row.content, outcome: row.outcome, at: row.at)
+      guard case .finished(let outcome, let time) = standing, outcome.isSignIn else { return standing }
+      return try file.isOver(exchange, at: time) ? .finished(.over, at: time) : standing
     }
   }
 

@@ -36,10 +36,13 @@ package struct CodeExchange: Sendable, Hashable {
     case new
     /// The tokens are kept, of an account that had.
     case known
-    /// The authorization was over before its tokens became known, or they never did: none is kept.
+    /// The authorization was over before its tokens became known, or they never did: none is kept. Or it is over since.
     case over
     /// Apple did not take the code.
     case refused
+
+    /// Whether somebody was signed in.
+    var isSignIn: Bool { self == .new || self == .known }
   }
 
   /// How an exchange ends of which nothing comes.
@@ -59,7 +62,7 @@ package struct CodeExchange: Sendable, Hashable {
     case begun
     /// It was noted before, and nothing came of it yet: Apple may have been asked.
     case unfinished
-    /// It was made before.
+    /// It was made before. A sign-in that was ended since is `.over`.
     case finished(Outcome, at: Timestamp)
     /// Something else was asked for under the same name.
     case otherContent
@@ -81,6 +84,14 @@ package struct CodeExchange: Sendable, Hashable {
       throw AccountStoreError(.damaged, "the outcome of an exchange: not of the form in which it was written")
     }
     return .finished(outcome, at: time)
+  }
+
+  /// Whether the sign-in at `time` that came of it was ended since: by an erasure, with its app's authorization, or by a
+  /// deletion that was asked for, be it not carried out yet.
+  func isOver(
+    at time: Timestamp, _ facts: AccountFacts, _ ended: EndedAuthorizations, _ deletion: Deletion?
+  ) -> Bool {
+    facts.isErased(at: time) || ended.isOver(client, at: time) || deletion.map { $0.requestedAt >= time } ?? false
   }
 }
 
