@@ -77,8 +77,12 @@ public class SignIn {
 
   /** The key is the sign-in's own, and the same whenever this one is repeated. */
   static String signIn(String key, String body) throws Exception {
-    long seconds = 0;
+    long seconds = 0, begin = System.nanoTime();
     for (int attempt = 0; attempt < 5; attempt++) {
+      // A code is good for five minutes.
+      if (Duration.ofNanos(System.nanoTime() - begin).plusSeconds(seconds).toMinutes() >= 5) {
+        return null; // the code would be too old
+      }
       Thread.sleep(1000 * seconds);
       var request = HttpRequest.newBuilder(URI.create(env.get("SIWA_ACCOUNTS") + "/v1/sign-ins"))
           .timeout(Duration.ofSeconds(70)).header("Authorization", "Bearer " + env.get("SIWA_TOKEN"))

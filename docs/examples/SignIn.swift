@@ -74,7 +74,9 @@ func signIn(_ key: String, _ asked: [String: String]) async throws -> SignedIn? 
   request.setValue("application/json", forHTTPHeaderField: "Content-Type")
   request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
   var seconds = 0
+  let end = ContinuousClock.now + .seconds(300)  // a code is good for five minutes
   for _ in 0..<5 {
+    if ContinuousClock.now + .seconds(seconds) > end { return nil }  // the code would be too old
     try await Task.sleep(for: .seconds(seconds))
     let data: Data, response: URLResponse
     do {

@@ -36,7 +36,9 @@ async function finish(session, body) {
 /** `key` is the sign-in's own, and the same whenever this one is repeated. */
 async function signIn(key, request) {
   let seconds = 0
+  const end = performance.now() + 300_000 // a code is good for five minutes
   for (let attempt = 0; attempt < 5; attempt++) {
+    if (performance.now() + seconds * 1000 > end) return null // the code would be too old
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
     let answer, text
     try {

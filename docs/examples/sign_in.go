@@ -81,8 +81,11 @@ func signIn(key string, asked map[string]string) (*signedIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait := 0
+	wait, end := 0, time.Now().Add(5*time.Minute) // a code is good for so long
 	for attempt := 0; attempt < 5; attempt++ {
+		if time.Duration(wait)*time.Second > time.Until(end) {
+			return nil, errAgain // the code would be too old
+		}
 		time.Sleep(time.Duration(wait) * time.Second)
 		answer, text, err := ask(key, body)
 		switch {

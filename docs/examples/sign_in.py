@@ -34,8 +34,10 @@ def finish(session, body):
 
 def sign_in(key, request):
     """`key` is the sign-in's own, and the same whenever this one is repeated."""
-    wait = 0
+    wait, end = 0, time.monotonic() + 300  # a code is good for five minutes
     for _ in range(5):
+        if time.monotonic() + wait > end:
+            return None  # the code would be too old
         time.sleep(wait)
         call = urllib.request.Request(f"{ACCOUNTS}/v1/sign-ins", json.dumps(request).encode(), {
             "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Idempotency-Key": key})

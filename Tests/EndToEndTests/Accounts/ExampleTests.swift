@@ -136,6 +136,28 @@ import Testing
     }
   }
 
+  /// A code is good for five minutes, and Apple may want to be left alone for a day.
+  @Test(arguments: Language.present)
+  func whoWouldHaveToWaitLongerThanTheCodeIsGoodBeginsAgain(language: Language) async throws {
+    try await language.build()
+    try await AccountsStage.run { stage in
+      stage.apple.register(redirectURIs: [Self.redirectURI], for: AccountsStage.web)
+      try await stage.accounts { running in
+        let door = try Door(to: "https://localhost:\(running.address.port)", stage)
+        defer { door.close() }
+        var environment = try await environment(stage, running, language)
+        environment["SIWA_ACCOUNTS"] = door.address
+        for trouble in [Door.Trouble.unavailableForADay, .limitedForADay] {
+          door.troubles = [.unavailable, trouble]
+          let asked = door.keys.count
+          let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
+          #expect(form.last == "begin again", "\(form.last)\n\(form.errors)")
+          #expect(door.keys.count == asked + 2)
+        }
+      }
+    }
+  }
+
   private func environment(
     _ stage: AccountsStage, _ running: RunningAccounts, _ language: Language
   ) async throws -> [String: String] {
@@ -160,6 +182,8 @@ import Testing
       case limited
       /// Nobody is there who could answer.
       case unavailable
+      /// The same, for a day.
+      case limitedForADay, unavailableForADay
     }
 
     /// What becomes of the next requests.
@@ -175,6 +199,8 @@ import Testing
         switch trouble {
         case .limited: return HTTPResponse(status: 429, headers: [("Retry-After", "0")])
         case .unavailable: return HTTPResponse(status: 503, headers: [("Retry-After", "0")])
+        case .limitedForADay: return HTTPResponse(status: 429, headers: [("Retry-After", "86400")])
+        case .unavailableForADay: return HTTPResponse(status: 503, headers: [("Retry-After", "86400")])
         case .lost, nil: break
         }
         guard case .complete = await request.readBody(upTo: 65_536) else { return HTTPResponse(status: 400) }
