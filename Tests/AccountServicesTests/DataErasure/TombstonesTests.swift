@@ -1,9 +1,11 @@
 import AccountEvents
-import AccountServices
+import CLibrdkafka
 import EventLoop
-import Kafka
 import TestSupport
 import Testing
+
+@testable import AccountServices
+@testable import Kafka
 
 /// Tombstones on the topics of a real broker: librdkafka's own cluster knows no topic's settings.
 @Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct TombstonesTests {
@@ -12,7 +14,7 @@ import Testing
   /// Runs `body` with a target on a new topic of three partitions.
   private func withTarget(
     _ topic: String, settings: [String: String],
-    _ body: @Loop (Tombstones, RealBroker, KafkaConfiguration) async throws -> Void
+    _ body: @Loop (Tombstones, RenewableProducer, KafkaConfiguration) async throws -> Void
   ) async throws {
     let broker = try await RealBroker.shared()
     let configuration = try configuration(broker)
@@ -20,10 +22,12 @@ import Testing
     let new = NewTopic(topic, partitions: 3, replicationFactor: 1, settings: settings)
     _ = try await admin.createTopics([new], within: .seconds(300))
     _ = try await admin.awaitTopic(topic, within: .seconds(300))
-    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
+    let producer = try RenewableProducer { () throws(KafkaError) in
+      try Producer(configuration, deadline: .seconds(300), log: { _ in })
+    }
     let target = Tombstones(topics: [topic], key: .account, producer: producer, admin: admin)
     let result: Result<Void, any Error>
-    do { result = .success(try await body(target, broker, configuration)) } catch { result = .failure(error) }
+    do { result = .success(try await body(target, producer, configuration)) } catch { result = .failure(error) }
     await producer.close(within: .seconds(10))
     await admin.close()
     try result.get()
@@ -80,8 +84,9 @@ import Testing
 
   @Test func reachPartitionsThatWereAddedLater() async throws {
     let topic = "tombstones-added"
-    try await withTarget(topic, settings: ["cleanup.policy": "compact,delete"]) { target, broker, configuration in
+    try await withTarget(topic, settings: ["cleanup.policy": "compact,delete"]) { target, _, configuration in
       _ = try await target.erase(order)
+      let broker = try await RealBroker.shared()
       let outcome = try await RunningProgram.finish(
         path: "\(RealBroker.home ?? "")/bin/kafka-topics.sh",
         ["--bootstrap-server", broker.bootstrapServers, "--alter", "--topic", topic, "--partitions", "5"])
@@ -93,6 +98,31 @@ import Testing
       _ = try await target.erase(order)
       let after = try await left(in: topic, 5, configuration)
       #expect(after.isEmpty)
+    }
+  }
+
+  @Test func areSentByANewProducerWhereTheLastHasDied() async throws {
+    let topic = "tombstones-dead"
+    try await withTarget(topic, settings: ["cleanup.policy": "compact"]) { target, producer, configuration in
+      try await write(to: topic, 1, configuration)
+      let dead = try producer.living()
+      unsafe rd_kafka_test_fatal_error(
+        dead.client.handle.pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "as a test wants it")
+      let error = await #expect(throws: ErasureFailure.self) { try await target.erase(order) }
+      #expect(error?.code == .unavailable)
+      // Until the dead one is gone nothing is sent.
+      var result: ErasureResult?
+      try await until {
+        do throws(ErasureFailure) {
+          result = try await target.erase(order)
+        } catch {
+          #expect(error.code == .unavailable)
+        }
+        return result != nil
+      }
+      let after = try await left(in: topic, 3, configuration)
+      #expect(result?.state == .erased && after.isEmpty)
+      #expect(try producer.living() !== dead)
     }
   }
 
@@ -112,7 +142,9 @@ import Testing
   @Test func sayThatTheTopicIsNotThere() async throws {
     let broker = try await RealBroker.shared()
     let configuration = try configuration(broker)
-    let producer = try Producer(configuration, deadline: .seconds(300), log: { _ in })
+    let producer = try RenewableProducer { () throws(KafkaError) in
+      try Producer(configuration, deadline: .seconds(300), log: { _ in })
+    }
     let admin = try Admin(configuration, log: { _ in })
     let target = Tombstones(topics: ["tombstones-nowhere"], key: .subject, producer: producer, admin: admin)
     let checked = await #expect(throws: ErasureFailure.self) { try await target.check() }

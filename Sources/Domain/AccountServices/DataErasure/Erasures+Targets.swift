@@ -9,7 +9,7 @@ extension Erasures {
   package static func makeTargets(
     _ targets: [(name: String, target: ErasureSettings.Target)], kafka: KafkaConfiguration, logger: Logger
   ) throws(KafkaError) -> [NamedTarget] {
-    var tombstones: (producer: Producer, admin: Admin)?
+    var tombstones: (producer: RenewableProducer, admin: Admin)?
     var client: HTTPClient?
     var made: [NamedTarget] = []
     for (name, target) in targets {
@@ -28,7 +28,9 @@ extension Erasures {
       case .topics(let topics, let key):
         if tombstones == nil {
           tombstones = (
-            try Producer(kafka, deadline: .seconds(30), log: logger.forKafka),
+            try RenewableProducer { () throws(KafkaError) in
+              try Producer(kafka, deadline: .seconds(30), log: logger.forKafka)
+            },
             try Admin(kafka, log: logger.forKafka)
           )
         }

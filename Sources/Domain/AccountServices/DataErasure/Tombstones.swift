@@ -1,5 +1,4 @@
 import AccountEvents
-import EventLoop
 package import Kafka
 
 /// Compacted topics of the operator's, keyed by the account: a tombstone makes Kafka forget what stands there.
@@ -20,12 +19,12 @@ package final class Tombstones: ErasureTarget {
 
   private let topics: [String]
   private let key: Key
-  private let producer: Producer
+  private let producer: RenewableProducer
   /// The partitions of a topic that is compacted: one answer serves all who wait for it.
   private let partitions: Questions<String, [Int32], ErasureFailure>
 
   /// Targets the topics, all keyed alike, through the program's own clients.
-  package init(topics: [String], key: Key, producer: Producer, admin: Admin) {
+  package init(topics: [String], key: Key, producer: RenewableProducer, admin: Admin) {
     (self.topics, self.key, self.producer) = (topics, key, producer)
     partitions = Questions(upTo: 256) { topics in
       var known: [String: Result<[Int32], ErasureFailure>] = [:]
@@ -42,13 +41,13 @@ package final class Tombstones: ErasureTarget {
     let key = key == .account ? order.account.key : Array(order.account.subject.text.utf8)
     var places: [String] = []
     for topic in topics {
-      for result in await send(key, to: topic, try await partitions.ask(topic)) {
-        do throws(KafkaError) {
-          let position = try result.get()
+      let partitions = try await partitions.ask(topic)
+      do throws(KafkaError) {
+        for position in try await send(key, to: topic, partitions) {
           places.append("\(topic)/\(position.partition)/\(position.offset)")
-        } catch {
-          throw ErasureFailure(error, topic)
         }
+      } catch {
+        throw ErasureFailure(error, topic)
       }
     }
     return ErasureResult(.erased, affected: nil, found: nil, detail: "tombstones: \(places.joined(separator: ", "))")
@@ -61,25 +60,21 @@ package final class Tombstones: ErasureTarget {
 
   private func send(
     _ key: [UInt8], to topic: String, _ partitions: [Int32]
-  ) async -> [Result<KafkaPosition, KafkaError>] {
-    let reports = Reports()
-    return await withCheckedContinuation { continuation in
-      for partition in partitions {
-        producer.send(KafkaRecord(topic: topic, partition: partition, key: key, value: nil)) { result in
-          reports.results.append(result)
-          if reports.results.count == partitions.count { continuation.resume(returning: reports.results) }
-        }
-      }
-    }
+  ) async throws(KafkaError) -> [KafkaPosition] {
+    let living = try producer.living()
+    let tombstones = partitions.map { KafkaRecord(topic: topic, partition: $0, key: key, value: nil) }
+    let results = await living.send(tombstones)
+    for case .failure(let error) in results { producer.bury(living, after: error) }
+    return try results.map { result throws(KafkaError) in try result.get() }
   }
 
   /// The partitions as the cluster has them now: some may have been added since the last time.
   private static func partitions(
-    of topic: String, _ producer: Producer, _ admin: Admin
+    of topic: String, _ producer: RenewableProducer, _ admin: Admin
   ) async -> Result<[Int32], ErasureFailure> {
     do throws(KafkaError) {
       // The producer asks: it has to know the partitions that it is told to send to.
-      let partitions = try await producer.describe(topic: topic, within: patience).partitions.map(\.number)
+      let partitions = try await producer.living().describe(topic: topic, within: patience).partitions.map(\.number)
       let policy = try await admin.settings(of: topic, within: patience)["cleanup.policy"]
       guard !partitions.isEmpty else { return .failure(ErasureFailure(.unavailable, "\(topic): no partitions")) }
       // `compact`, `delete` or both.
@@ -95,11 +90,6 @@ package final class Tombstones: ErasureTarget {
       return .failure(ErasureFailure(error, topic))
     }
   }
-
-  @Loop
-  private final class Reports {
-    var results: [Result<KafkaPosition, KafkaError>] = []
-  }
 }
 
 extension ErasureFailure {
@@ -109,7 +99,7 @@ extension ErasureFailure {
     case .notAuthorized:
       self.init(.misconfigured, "\(topic): Describe, DescribeConfigs and Write are needed: \(error)")
     case .unknownTopic, .authenticationFailed, .unsupported: self.init(.misconfigured, "\(topic): \(error)")
-    default: self.init(error.isRetriable || error.isUncertain ? .unavailable : .refused, "\(topic): \(error)")
+    default: self.init(error.consequence == .permanent ? .refused : .unavailable, "\(topic): \(error)")
     }
   }
 }

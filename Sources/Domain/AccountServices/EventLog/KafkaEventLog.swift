@@ -2,28 +2,21 @@ package import AccountEvents
 package import EventLoop
 package import Kafka
 
-/// The log on Kafka.
-///
-/// A producer that librdkafka declares dead (the cluster lost what it had acknowledged, mostly) is replaced by a new one:
-/// otherwise every record would be refused until somebody restarts the program.
+/// The log on Kafka. A producer that dies is replaced.
 @Loop
 package final class KafkaEventLog: EventLog {
   /// Short, because the end of the program waits for a check that is on its way.
   private static let patienceOfCheck = Duration.seconds(2)
 
   private let topics: [Topic]
-  private let makeProducer: @Loop () throws(KafkaError) -> Producer
-  /// Nil from the end of a dead one until the next.
-  private var producer: Producer?
-  private var burial: Task<Void, Never>?
-  private var isClosed = false
+  private let producer: RenewableProducer
 
   /// A log that appends with what `producer` makes; `topics` are those that `check` asks for.
   package init(
     topics: [Topic], producer makeProducer: @escaping @Loop () throws(KafkaError) -> Producer
   ) throws(KafkaError) {
-    (self.topics, self.makeProducer) = (topics, makeProducer)
-    producer = try makeProducer()
+    self.topics = topics
+    producer = try RenewableProducer(makeProducer)
   }
 
   package func append(
@@ -49,56 +42,28 @@ package final class KafkaEventLog: EventLog {
     _ record: KafkaRecord, _ headers: [EventRecord.Header],
     then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
-    let producer: Producer
-    do throws(EventLogError) { producer = try living() } catch { return report(.failure(error)) }
-    producer.send(record, adding: headers.count) { list in
+    let living: Producer
+    do throws(KafkaError) { living = try producer.living() } catch { return report(.failure(EventLogError(error))) }
+    living.send(record, adding: headers.count) { list in
       for header in headers { list.add(header.name, header.value) }
-    } then: { [self] result in
+    } then: { [producer] result in
       switch result {
       case .success(let position):
         report(.success(EventLogPosition(partition: position.partition, offset: position.offset)))
       case .failure(let error):
-        if error.code == .fatal { bury(producer) }
+        producer.bury(living, after: error)
         report(.failure(EventLogError(error)))
       }
     }
   }
 
-  /// The producer; a new one where the last has died and is gone.
-  private func living() throws(EventLogError) -> Producer {
-    if let producer { return producer }
-    if isClosed { throw EventLogError(.unavailable, reason: "closed", detail: "the log is closed") }
-    if burial != nil {
-      throw EventLogError(.unavailable, reason: "fatal", detail: "the producer died; its connections are being closed")
-    }
-    do throws(KafkaError) {
-      let producer = try makeProducer()
-      self.producer = producer
-      return producer
-    } catch {
-      throw EventLogError(error)
-    }
-  }
-
-  /// Ends a dead producer. The next one sends nothing before its connections are closed: what the dead one still had on
-  /// the wire must not arrive behind what the next one sends.
-  private func bury(_ dead: Producer) {
-    guard producer === dead, !isClosed else { return }
-    producer = nil
-    burial = Task(executorPreference: Loop.executor) { await self.end(dead) }
-  }
-
-  private func end(_ dead: Producer) async {
-    await dead.close(within: .zero)
-    burial = nil
-  }
-
   package func check() async throws(EventLogError) {
-    let producer = try living()
+    let living: Producer
+    do throws(KafkaError) { living = try producer.living() } catch { throw EventLogError(error) }
     for topic in topics {
       let description: TopicDescription
       do throws(KafkaError) {
-        description = try await producer.describe(topic: topic.name, within: Self.patienceOfCheck)
+        description = try await living.describe(topic: topic.name, within: Self.patienceOfCheck)
       } catch {
         throw EventLogError(error, about: topic.name)
       }
@@ -109,12 +74,7 @@ package final class KafkaEventLog: EventLog {
     }
   }
 
-  package func close(within patience: Duration) async {
-    isClosed = true
-    await producer?.close(within: patience)
-    producer = nil
-    await burial?.value
-  }
+  package func close(within patience: Duration) async { await producer.close(within: patience) }
 }
 
 extension KafkaRecord {
