@@ -53,7 +53,16 @@ import Testing
       _ = try await store.recordSignIn(account, at: Sample.time(1), tokens: [Sample.token(1)])
       let early = exchange("early", at: Sample.time(319), by: store)
       #expect(try await store.begin(early) == .begun)
+      let id = store.id(of: account)
+      func underWay(_ begin: Int64, _ end: Int64) async throws -> Timestamp? {
+        try await store.signInUnderWay(of: id, after: Sample.time(begin), until: Sample.time(end))
+      }
+      #expect(try await underWay(19, 318) == nil)
+      #expect(try await underWay(318, 319) == Sample.time(319))
       let deletion = try await request(at: Sample.time(20), in: store)
+      // Or what Apple tells of until that clock's time would be void.
+      #expect(deletion.requestedAt == Sample.time(20))
+      #expect(try await underWay(19, 318) == Sample.time(20), "it counts as begun until then")
       _ = try await store.recordSignIn(account, at: Sample.time(19), tokens: [Sample.token(2)], of: early.request)
       let event = reference(deletion.id.text, at: deletion.requestedAt, store, severity: 2)
       #expect(try await store.standings(of: [event], for: Sample.revoker) == [.open(FailedAttempts())])
@@ -133,6 +142,12 @@ import Testing
     }
   }
 
+  /// Whether a sign-in is under way that was begun after the deletion was asked for.
+  private func isUnderWay(_ asked: Deletion, _ now: Timestamp, in store: any AccountStore) async throws -> Bool {
+    let (account, end) = (store.id(of: account), now + .seconds(600))
+    return try await store.signInUnderWay(of: account, after: asked.requestedAt, until: end) != nil
+  }
+
   private func run(_ order: [Step], _ pace: Int64, _ skew: Int64) async throws -> [String] {
     let rig = try SQLiteRig(hashKey: Sample.hashKey)
     let store = try await rig.open()
@@ -182,7 +197,7 @@ import Testing
             isStopped = true
             break
           }
-          if try await store.signInUnderWay(of: store.id(of: account), after: asked.requestedAt) != nil {
+          if try await isUnderWay(asked, now, in: store) {
             isStopped = true
             break
           }
@@ -200,7 +215,7 @@ import Testing
         if isStopped {
           // It is tried again from the start, at once.
           guard case .open = try await store.standings(of: [event], for: Sample.revoker)[0] else { continue }
-          if try await store.signInUnderWay(of: store.id(of: account), after: asked.requestedAt) != nil { continue }
+          if try await isUnderWay(asked, now, in: store) { continue }
           tokens = try await store.tokens(of: account).filter { $0.issuedAt <= asked.requestedAt }
           for token in tokens where apple.revoke(value(token)) { echo = applesTime() }
         }

@@ -126,10 +126,10 @@ package final class WatchedStore: AccountStore {
   }
 
   package func signInUnderWay(
-    of account: AccountID, after time: Timestamp
+    of account: AccountID, after time: Timestamp, until end: Timestamp
   ) async throws(AccountStoreError) -> Timestamp? {
     try await watch(.signInUnderWay) { () throws(AccountStoreError) in
-      try await store.signInUnderWay(of: account, after: time)
+      try await store.signInUnderWay(of: account, after: time, until: end)
     }
   }
 

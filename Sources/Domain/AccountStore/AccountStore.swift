@@ -116,8 +116,11 @@ package protocol AccountStore: TransferStore {
   /// The deletion of the account that was asked for last; nil where none was.
   func lastDeletion(of account: AccountID) async throws(AccountStoreError) -> Deletion?
 
-  /// When the youngest sign-in of the account was begun of which nothing has come yet, where that was after `time`.
-  func signInUnderWay(of account: AccountID, after time: Timestamp) async throws(AccountStoreError) -> Timestamp?
+  /// When the youngest sign-in of the account was begun of which nothing has come yet, of those that were begun after `time`
+  /// and not after `end`.
+  func signInUnderWay(
+    of account: AccountID, after time: Timestamp, until end: Timestamp
+  ) async throws(AccountStoreError) -> Timestamp?
 
   /// How far a deletion is, all as of one moment, with what these consumers have done; nil where there is none.
   func deletion(

@@ -120,12 +120,7 @@ import Testing
   @Test func nothingIsRevokedWhileTheSamePersonSignsIn() async throws {
     try await Rig.run { rig in
       let bob = Person(named: "Bob")
-      let id = rig.store.id(of: try rig.account(bob))
-      func digest(_ text: String) -> SHA256Digest { SHA256.digest(of: Array(text.utf8)) }
-      let exchange = CodeExchange(
-        request: digest("request"), content: digest("content"), code: digest("code"), account: id,
-        client: try #require(ClientID(Rig.app)), begunAt: .now)
-      #expect(try await rig.store.begin(exchange) == .begun)
+      let exchange = try await begin(of: bob, at: .now, in: rig)
       rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
       try await until { rig.store.counts[.lastDeletion, default: 0] > 0 || rig.registry.text.contains("waiting 1") }
       #expect(rig.apple.isAuthorized(bob, for: Rig.app) && rig.apple.revocationsAsked == rig.own)
@@ -133,6 +128,27 @@ import Testing
       try await until { rig.registry.text.contains("siwa_accounts_tokens_waiting 0") }
       #expect(!rig.apple.isAuthorized(bob, for: Rig.app))
     }
+  }
+
+  /// It was broken off, and our clock has to come so far first.
+  @Test func aSignInThatWasBegunByAClockFarAheadHoldsNothingUp() async throws {
+    try await Rig.run { rig in
+      let bob = Person(named: "Bob")
+      _ = try await begin(of: bob, at: .now + .seconds(7200), in: rig)
+      rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
+      try await until { rig.registry.text.contains("siwa_accounts_tokens_waiting 0") }
+      #expect(!rig.apple.isAuthorized(bob, for: Rig.app))
+    }
+  }
+
+  /// Notes an exchange of which nothing comes.
+  private func begin(of person: Person, at time: Timestamp, in rig: Rig) async throws -> CodeExchange {
+    func digest(_ text: String) -> SHA256Digest { SHA256.digest(of: Array(text.utf8)) }
+    let exchange = CodeExchange(
+      request: digest("request"), content: digest("content"), code: digest("code"),
+      account: rig.store.id(of: try rig.account(person)), client: try #require(ClientID(Rig.app)), begunAt: time)
+    #expect(try await rig.store.begin(exchange) == .begun)
+    return exchange
   }
 
   /// The person has withdrawn nothing: Apple tells of our own doing.

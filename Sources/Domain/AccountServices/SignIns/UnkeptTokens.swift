@@ -15,8 +15,6 @@ import Telemetry
 final class UnkeptTokens {
   /// How long a token may wait for the store, or to be revoked.
   private static let patience = Duration.seconds(3600)
-  /// How long a sign-in is taken to be under way of which nothing comes.
-  private static let longestSignIn = Duration.seconds(120)
   private static let pace = RetryPace(first: .seconds(1), longest: .seconds(30))
 
   /// What came of an attempt.
@@ -141,11 +139,7 @@ final class UnkeptTokens {
   private func revoke(_ refresh: RefreshToken, of account: Account, _ exchange: CodeExchange) async -> Attempt {
     do throws(AccountStoreError) {
       if try await isCovered(account, exchange.client) { return .done }
-      // Apple may have granted its token by now, and would end that with this one.
-      let since = now() - Self.longestSignIn
-      if try await store.signInUnderWay(of: store.id(of: account), after: since) != nil {
-        return .again(.milliseconds(500))
-      }
+      if try await store.isSignInUnderWay(of: account, at: now()) { return .again(.milliseconds(500)) }
     } catch {
       note("nobody knows whether another token is held: one that is not kept is not revoked yet", error)
       return .again(.zero)

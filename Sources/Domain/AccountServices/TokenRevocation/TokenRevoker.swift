@@ -9,9 +9,6 @@ package final class TokenRevoker {
   /// validated only after it was revoked, and not at once again.
   private static let pause = Duration.seconds(60)
 
-  /// How long a sign-in is taken to be under way of which nothing comes.
-  private static let longestSignIn = Duration.seconds(120)
-
   private static let untilEndOfSecond = Duration.milliseconds(999)
 
   private let apple: AppleRevocations
@@ -133,8 +130,7 @@ package final class TokenRevoker {
   }
 
   private func waitForSignIns(of account: Account) async throws {
-    let since = now() - Self.longestSignIn
-    guard try await store.signInUnderWay(of: store.id(of: account), after: since) != nil else { return }
+    guard try await store.isSignInUnderWay(of: account, at: now()) else { return }
     throw ConsumerFailure.waiting("sign-in-under-way", for: .milliseconds(500))
   }
 

@@ -11,7 +11,8 @@ package struct Deletion: Sendable, Hashable {
   /// The app in which it was asked for.
   package let client: ClientID
   /// When: what was signed in until then is ended, and what comes later is not touched. Never before a sign-in that was
-  /// known by then, whatever Apple's clock said of it.
+  /// known by then, whatever Apple's clock said of it. What was under way then counts as begun until then, whatever the clock
+  /// said that it was begun by.
   package let requestedAt: Timestamp
   /// Whether the store held a token that the authorization can be ended with.
   package let hadTokens: Bool
@@ -93,8 +94,6 @@ struct DeletionFacts {
   var newestToken: Timestamp?
   /// The last deletion that was asked for.
   var last: Deletion?
-  /// When the youngest exchange was begun that is under way, where that was later than now: by a clock that is ahead of ours.
-  var begunAt: Timestamp?
 
   /// What becomes of a request.
   enum Judgement {
@@ -114,7 +113,7 @@ struct DeletionFacts {
       return .same(last)
     }
     guard self.account.key != nil else { return .nothing }
-    let times = [time, self.account.lastSignIn, newestToken, begunAt].compactMap(\.self)
+    let times = [time, self.account.lastSignIn, newestToken].compactMap(\.self)
     return .new(
       Deletion(
         id: request, account: id, team: account.team, client: client, requestedAt: times.max() ?? time,

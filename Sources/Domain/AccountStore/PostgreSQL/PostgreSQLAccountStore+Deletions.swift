@@ -14,11 +14,10 @@ extension PostgreSQLAccountStore {
       reading.append(
         """
         SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at,
-          (SELECT max(issued_at) FROM siwa.token WHERE token.hash = asked.hash),
-          (SELECT max(begun_at) FROM siwa.code_exchange WHERE begun_at > $2 AND account = $3 AND outcome = 'begun')
+          (SELECT max(issued_at) FROM siwa.token WHERE token.hash = asked.hash)
         FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
           LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-        """, hash.bytes, time.milliseconds, id.bytes)
+        """, hash.bytes)
       reading.appendLastDeletion(of: id)
       var facts = DeletionFacts()
       try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
@@ -26,7 +25,6 @@ extension PostgreSQLAccountStore {
         case first:
           facts.account = try AccountFacts(reading: row, from: 0)
           facts.newestToken = try row.timeIfPresent(6)
-          facts.begunAt = try row.timeIfPresent(7)
         case first + 1: facts.last = try Deletion(reading: row)
         default: break
         }
@@ -42,6 +40,10 @@ extension PostgreSQLAccountStore {
           VALUES ($1, $2, $3, $4, $5, $6)
           """, deletion.id.text, deletion.account.bytes, deletion.team.text, deletion.client.text,
           deletion.requestedAt.milliseconds, deletion.hadTokens)
+        // No exchange that is under way was begun later.
+        writing.append(
+          "UPDATE siwa.code_exchange SET begun_at = $2 WHERE account = $1 AND outcome = 'begun' AND begun_at > $2",
+          deletion.account.bytes, deletion.requestedAt.milliseconds)
         writing.add(try keys.seal(deletion, of: account, at: time))
         _ = try await connection.run(writing)
         return deletion
@@ -63,12 +65,14 @@ extension PostgreSQLAccountStore {
 
   /// When the youngest sign-in was begun of which nothing has come yet.
   func signInUnderWay(
-    of account: AccountID, after time: Timestamp
+    of account: AccountID, after time: Timestamp, until end: Timestamp
   ) async throws(AccountStoreError) -> Timestamp? {
     let begunAt = try await database.read { connection in
       try await connection.first(
-        "SELECT max(begun_at) FROM siwa.code_exchange WHERE begun_at > $2 AND account = $1 AND outcome = 'begun'",
-        account.bytes, time.milliseconds
+        """
+        SELECT max(begun_at) FROM siwa.code_exchange
+        WHERE begun_at > $2 AND begun_at <= $3 AND account = $1 AND outcome = 'begun'
+        """, account.bytes, time.milliseconds, end.milliseconds
       ) { row throws(PostgreSQLError) in try row.timeIfPresent(0) }
     }
     return begunAt ?? nil

@@ -4,6 +4,7 @@ import SQLite
 /// The rows of deletions that were asked for in an app.
 final class SQLiteDeletions {
   private let insertion: Statement
+  private let lowering: Statement
   private let lastReading: Statement
   private let reading: Statement
   private let newestToken: Statement
@@ -15,6 +16,8 @@ final class SQLiteDeletions {
   init(_ database: Database) throws(SQLiteError) {
     insertion = try database.prepare(
       "INSERT INTO deletion (event_id, account, team, client, requested_at, had_tokens) VALUES (?, ?, ?, ?, ?, ?)")
+    lowering = try database.prepare(
+      "UPDATE code_exchange SET begun_at = ?2 WHERE account = ?1 AND outcome = 'begun' AND begun_at > ?2")
     lastReading = try database.prepare(
       """
       SELECT event_id, account, team, client, requested_at, had_tokens FROM deletion
@@ -24,7 +27,10 @@ final class SQLiteDeletions {
       "SELECT event_id, account, team, client, requested_at, had_tokens FROM deletion WHERE event_id = ?")
     newestToken = try database.prepare("SELECT max(issued_at) FROM token WHERE hash = ?")
     begun = try database.prepare(
-      "SELECT max(begun_at) FROM code_exchange WHERE begun_at > ?2 AND account = ?1 AND outcome = 'begun'")
+      """
+      SELECT max(begun_at) FROM code_exchange
+      WHERE begun_at > ?2 AND begun_at <= ?3 AND account = ?1 AND outcome = 'begun'
+      """)
     publication = try database.prepare("SELECT NOT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?)")
     entry = try database.prepare(
       """
@@ -40,11 +46,12 @@ final class SQLiteDeletions {
       """)
   }
 
-  /// Writes a deletion down.
+  /// Writes a deletion down. No exchange that is under way was begun later.
   func add(_ deletion: Deletion) throws(SQLiteError) {
     try insertion.run(
       deletion.id.text, deletion.account.bytes, deletion.team.text, deletion.client.text,
       deletion.requestedAt.milliseconds, deletion.hadTokens ? Int64(1) : 0)
+    try lowering.run(deletion.account.bytes, deletion.requestedAt.milliseconds)
   }
 
   /// The one that was asked for last.
@@ -58,9 +65,11 @@ final class SQLiteDeletions {
     return time ?? nil
   }
 
-  /// When the youngest exchange was begun that is under way, and was begun after `time`.
-  func exchangeBegun(of account: AccountID, after time: Timestamp) throws(SQLiteError) -> Timestamp? {
-    let begunAt = try begun.first(account.bytes, time.milliseconds) { row throws(SQLiteError) in
+  /// When the youngest exchange was begun that is under way, and was begun after `time` and not after `end`.
+  func exchangeBegun(
+    of account: AccountID, after time: Timestamp, until end: Timestamp
+  ) throws(SQLiteError) -> Timestamp? {
+    let begunAt = try begun.first(account.bytes, time.milliseconds, end.milliseconds) { row throws(SQLiteError) in
       try row.timeIfPresent(0)
     }
     return begunAt ?? nil
@@ -122,7 +131,7 @@ extension SQLiteStoreFile {
       let facts = try AccountStoreError.translating { () throws(SQLiteError) in
         DeletionFacts(
           account: try accounts.facts(of: hash), newestToken: try deletions.newestToken(of: hash),
-          last: try deletions.last(of: id), begunAt: try deletions.exchangeBegun(of: id, after: time))
+          last: try deletions.last(of: id))
       }
       switch facts.judgement(of: request, account, id, in: client, at: time) {
       case .nothing: return nil
@@ -191,10 +200,12 @@ extension SQLiteAccountStore {
 
   /// When the youngest sign-in was begun of which nothing has come yet.
   package func signInUnderWay(
-    of account: AccountID, after time: Timestamp
+    of account: AccountID, after time: Timestamp, until end: Timestamp
   ) async throws(AccountStoreError) -> Timestamp? {
     try await writer.run { file throws(AccountStoreError) in
-      try file.readRows { () throws(SQLiteError) in try file.deletions.exchangeBegun(of: account, after: time) }
+      try file.readRows { () throws(SQLiteError) in
+        try file.deletions.exchangeBegun(of: account, after: time, until: end)
+      }
     }
   }
 
