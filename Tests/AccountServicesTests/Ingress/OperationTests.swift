@@ -195,10 +195,11 @@ import Testing
     }
   }
 
+  private final class Time: Sendable {
+    let now = Mutex(MonotonicTime.now)
+  }
+
   @Test func anOldSignatureDoesNotSayThatTheClocksAgree() throws {
-    final class Time: Sendable {
-      let now = Mutex(MonotonicTime.now)
-    }
     let (lines, registry, time, wall) = (CapturedLog(), MetricsRegistry(), Time(), IngressRig.now)
     let watch = ClockWatch(
       tolerance: .seconds(60), of: .notifications, registry: registry, logger: lines.logger()
@@ -236,6 +237,23 @@ import Testing
     #expect(metrics.contains("\nsiwa_apple_clock_difference_seconds 31\n"))
     #expect(!metrics.contains("siwa_ingress"))
     #expect(lines.lines.count { $0.contains("lie apart") && $0.contains("nobody can sign in") } == 1)
+  }
+
+  @Test func aClockIsAheadOnceAppleSaysSoAndUntilItIsSetBack() {
+    let (time, wall) = (Time(), IngressRig.now)
+    let watch = ClockWatch(
+      tolerance: .seconds(60), of: .identityTokens, registry: MetricsRegistry(), logger: CapturedLog().logger()
+    ) {
+      time.now.withLock { $0 }
+    }
+    #expect(!watch.isAhead(at: wall), "nobody knows")
+    watch.compare(withAnswerOf: wall - .seconds(60), at: wall)
+    #expect(!watch.isAhead(at: wall), "it is within the tolerance")
+    #expect(!watch.isAhead(at: wall + .seconds(7200)), "the machine may have slept")
+    watch.compare(withAnswerOf: wall - .seconds(61), at: wall)
+    time.now.withLock { $0 = $0 + .seconds(1000) }
+    #expect(watch.isAhead(at: wall + .seconds(1000)) && watch.isAhead(at: wall + .seconds(8200)))
+    #expect(!watch.isAhead(at: wall + .seconds(999)), "it was set back by a second")
   }
 
   @Test func aNotificationThatWasLongOnItsWayIsNoClock() async throws {

@@ -22,7 +22,8 @@ import Testing
     let account = Account(team: team, subject: try #require(AppleSubject("a-person-of-the-test")))
     let sight = AccountSight(teams: [app: team, web: team], groups: ConsentGroups([team: [[app], [web]]]))
     let deletions = Deletions(
-      store, sight, logger: Logger(level: .error, format: .text), now: { .now }, announce: {})
+      store, sight, logger: Logger(level: .error, format: .text), now: { .now }, isAhead: { _ in false },
+      announce: {})
     try await body(store, deletions, sight, account, app, web)
     await store.close()
   }

@@ -64,6 +64,24 @@ import Testing
     }
   }
 
+  /// What Apple tells of until then would be void.
+  @Test func noDeletionIsTakenByAClockThatIsAhead() async throws {
+    try await Rig.run { rig in
+      let id = try await rig.signIn()
+      rig.isAhead = true
+      do throws(Problem) {
+        _ = try await rig.deletions.request(id, named: "a-key", by: [rig.app])
+        Issue.record("it succeeded")
+      } catch { #expect(error.kind == .unavailable && error.retryAfter == 60) }
+      #expect(try await rig.store.outbox().waiting == 0 && rig.announced == 0)
+      rig.isAhead = false
+      let deletion = try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion
+      rig.isAhead = true
+      #expect(try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion == deletion)
+      #expect(try await rig.deletions.show(deletion.id, by: [rig.app]).deletion == deletion)
+    }
+  }
+
   @Test func aKeyIsOneCallersAlone() async throws {
     try await Rig.run { rig in
       let id = try await rig.signIn()
@@ -178,6 +196,8 @@ private final class Rig {
   let account: Account
   let store: WatchedStore
   private(set) var announced = 0
+  /// Whether our clock is known to be ahead of Apple's.
+  var isAhead = false
   private var made: Deletions?
 
   static func run(_ body: @Loop (Rig) async throws -> Void) async throws {
@@ -197,7 +217,7 @@ private final class Rig {
     let sight = AccountSight(teams: [app: team, web: team, foreign: other], groups: ConsentGroups([:]))
     made = Deletions(
       self.store, sight, logger: Logger(level: .error, format: .text), now: { .now },
-      announce: { [weak self] in self?.announced += 1 })
+      isAhead: { [weak self] _ in self?.isAhead ?? false }, announce: { [weak self] in self?.announced += 1 })
   }
 
   var deletions: Deletions {

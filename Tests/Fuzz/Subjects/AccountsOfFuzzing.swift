@@ -192,7 +192,7 @@ final class AccountsOfFuzzing: Sendable {
       name: "shop", clients: clients, tokens: [SHA256.digest(of: Array(token.utf8))])
     return AccountsEndpoint(
       Callers([shop], rate: 1_000_000), signIns,
-      Deletions(store, sight, logger: logger, now: { .now }, announce: {}),
+      Deletions(store, sight, logger: logger, now: { .now }, isAhead: { _ in false }, announce: {}),
       AccessTokens(store, endpoints, sight, logger: logger), events, store, sight, auditLog: nil, metrics: metrics,
       logger: logger)
   }

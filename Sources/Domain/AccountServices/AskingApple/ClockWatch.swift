@@ -33,6 +33,7 @@ package final class ClockWatch {
   static let memory = Duration.seconds(600)
 
   private let limit: Duration
+  private let tolerance: Duration
   private let signed: Signed
   private let difference: Gauge
   /// Nil where nobody tells when what comes was signed.
@@ -41,6 +42,8 @@ package final class ClockWatch {
   private let loopTime: @Sendable () -> MonotonicTime
   private var isApart = false
   private var isApartByAnswers = false
+  /// How far our clock was ahead as Apple last answered, what it said then, and when that was.
+  private var answered: (apart: Duration, at: Timestamp, seen: MonotonicTime)?
   /// The lowest age of a signature, and when it was seen.
   private var youngest: (age: Duration, seen: MonotonicTime)?
 
@@ -50,7 +53,7 @@ package final class ClockWatch {
     loopTime: @escaping @Sendable () -> MonotonicTime
   ) {
     (limit, self.signed, self.logger) = (max(tolerance / 2, Self.leastDifference), signed, logger)
-    self.loopTime = loopTime
+    (self.tolerance, self.loopTime) = (max(tolerance, Self.leastDifference), loopTime)
     difference = registry.gauge(
       "siwa_apple_clock_difference_seconds",
       "Our clock minus Apple's, as Apple's last answer about its keys said; NaN before the first. Alarm beyond 30 either way."
@@ -68,6 +71,7 @@ package final class ClockWatch {
   /// Takes what Apple's clock said in an answer that came at `now`.
   package func compare(withAnswerOf date: Timestamp, at now: Timestamp) {
     let apart = now - date
+    answered = (apart, now, loopTime())
     difference.set(apart / .seconds(1))
     isApartByAnswers = apart.magnitude > limit
     if !isApartByAnswers { youngest = nil }
@@ -81,6 +85,15 @@ package final class ClockWatch {
     youngest = (apart, time)
     age?.set(apart / .seconds(1))
     note(apart)
+  }
+
+  /// Whether our clock, which says `now`, is known to be ahead of Apple's by more than the tolerance: it was when Apple last
+  /// answered, and has not been set back since.
+  package func isAhead(at now: Timestamp) -> Bool {
+    guard let answered else { return false }
+    // A machine that slept looks like one whose clock was set ahead: only what it was set back counts.
+    let turned = (now - answered.at) - (loopTime() - answered.seen)
+    return answered.apart + min(turned, .zero) > tolerance
   }
 
   private func note(_ apart: Duration) {

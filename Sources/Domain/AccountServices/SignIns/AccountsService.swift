@@ -90,7 +90,9 @@ package final class AccountsService: Service {
     self.events = events
     let endpoint = AccountsEndpoint(
       Callers(settings.callers, rate: settings.rate), signIns,
-      Deletions(store, sight, logger: logger, now: { Timestamp.now }, announce: { outbox.wake() }),
+      Deletions(
+        store, sight, logger: logger, now: { Timestamp.now }, isAhead: { clock.isAhead(at: $0) },
+        announce: { outbox.wake() }),
       AccessTokens(store, endpoints, sight, logger: logger), events, store, sight, auditLog: settings.auditLog,
       metrics: metrics, logger: logger)
     lameDuck = settings.lameDuck

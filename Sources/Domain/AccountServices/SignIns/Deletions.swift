@@ -16,15 +16,23 @@ final class Deletions {
   private let announce: @Loop () -> Void
   private let logger: Logger
   private let now: @Sendable () -> Timestamp
+  private let isAhead: @Loop (Timestamp) -> Bool
 
-  /// Deletions in this store; `announce` is called where an event was put into its outbox.
+  /// Deletions in this store. `isAhead` says whether our clock is known to be ahead of Apple's too far at that moment of its
+  /// own; `announce` is called where an event was put into its outbox.
   init(
     _ store: any AccountStore, _ sight: AccountSight, logger: Logger, now: @escaping @Sendable () -> Timestamp,
-    announce: @escaping @Loop () -> Void
-  ) { (self.store, self.sight, self.logger, self.now, self.announce) = (store, sight, logger, now, announce) }
+    isAhead: @escaping @Loop (Timestamp) -> Bool, announce: @escaping @Loop () -> Void
+  ) {
+    (self.store, self.sight, self.logger) = (store, sight, logger)
+    (self.now, self.isAhead, self.announce) = (now, isAhead, announce)
+  }
 
   /// A person asks for the deletion of an account, or asks again. The same request of a caller, by its key, is the deletion
   /// that it began, even where the person has signed in since.
+  ///
+  /// What Apple tells of an account until the time of its deletion is void once the person has signed in again. So none is
+  /// taken by a clock that is known to be ahead of Apple's.
   func request(
     _ account: AccountID, named key: String? = nil, by caller: AccountsSettings.Caller
   ) async throws(Problem) -> DeletionProgress {
@@ -34,11 +42,15 @@ final class Deletions {
       id = Self.id(of: account, named: key, by: caller.name)
       if let progress = try await progress(of: id), sight.sees(progress.deletion.team, for: clients) { return progress }
     }
-    let asked = id
+    let (asked, time) = (id, now())
+    guard !isAhead(time) else {
+      logger.error("a deletion was not taken: our clock is ahead of Apple's", ["account": .describing(account)])
+      throw .unavailable("The clock of the service is ahead of Apple's. Repeat the same request.", retryAfter: 60)
+    }
     let found = try await ask { store throws(AccountStoreError) -> Deletion? in
       if case .known(let profile) = try await store.knowledge(of: account) {
         guard let client = sight.client(asking: profile, of: clients) else { return nil }
-        let deletion = try await store.requestDeletion(of: profile.account, in: client, as: asked, at: now())
+        let deletion = try await store.requestDeletion(of: profile.account, in: client, as: asked, at: time)
         if let deletion { return deletion }
       }
       // It is erased, and whoever asks may not know that it was done.

@@ -64,7 +64,7 @@ final class Course {
     apple = rig.newApple { now() + skew }
     deletions = Deletions(
       store, AccountSight(teams: [rig.client: rig.team], groups: ConsentGroups([:])), logger: rig.logger, now: now,
-      announce: {})
+      isAhead: { _ in false }, announce: {})
     let policy = ErasureSettings.Policy(
       consentRevoked: [ErasureSettings.accountStore], accountDelete: [ErasureSettings.accountStore])
     let erasures = Erasures(
