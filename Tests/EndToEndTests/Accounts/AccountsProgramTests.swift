@@ -119,6 +119,41 @@ import Testing
     ]
   }
 
+  /// Its time would lie ahead of what Apple tells next.
+  @Test func noDeletionIsTakenUntilAClockThatIsAheadIsSetBack() async throws {
+    try await AccountsStage.run { stage in
+      let body = try stage.request(ada, token: try await stage.identityToken(of: ada))
+      let faults = try await PreloadedFaults(files: stage.files, folder: stage.files.path + "/store")
+      var id = ""
+      try await stage.accounts { running in
+        let signedIn = try await stage.signIn(running, body)
+        let account = try #require(try signedIn.text.object["account"] as? [String: Any], "\(signedIn.text)")
+        id = try #require(account["id"] as? String)
+      }
+      faults.clockOffset = .seconds(7200)
+      try await stage.accounts(faults.environment) { running in
+        try await until { try await running.administration.metric("siwa_apple_clock_difference_seconds") > 3600 }
+        #expect(try await delete(id, stage, running) == "503 60")
+        try await until { running.program.errors.contains("a deletion was not taken") }
+        faults.clockOffset = .zero
+        #expect(try await delete(id, stage, running) == "202 ")
+      }
+    }
+  }
+
+  /// Asks for a deletion: the status, and after how many seconds to ask again.
+  private func delete(_ id: String, _ stage: AccountsStage, _ running: RunningAccounts) async throws -> String {
+    let asked = try await RunningProgram.finish(
+      path: "curl",
+      [
+        "--silent", "--show-error", "--cacert", stage.files.path + "/certificate.pem", "--request", "DELETE",
+        "--header", "Authorization: Bearer \(stage.tokens.shop)", "--output", "/dev/null",
+        "--write-out", "%{http_code} %header{retry-after}", "https://\(running.address)/v1/accounts/\(id)",
+      ])
+    #expect(asked.end == .exit(0), "\(asked.errors)")
+    return asked.output
+  }
+
   /// Whoever restores the database without its key, or mixes two up, learns of it before anybody signs in.
   @Test func anotherMasterKeyDoesNotStart() async throws {
     try await AccountsStage.run { stage in
