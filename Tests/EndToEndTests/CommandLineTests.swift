@@ -100,4 +100,32 @@ import Testing
     }
     silent.close()
   }
+
+  /// A disk that is full, and a reader that has gone.
+  @Test(
+    .timeLimit(.minutes(10)),
+    arguments: [
+      ["--help"], ["config", "list"], ["accounts", "create-token"], ["store", "create-key", "key"],
+      ["replay", "--in", "records"],
+    ])
+  func whatCouldNotBeWrittenIsNoSuccess(words: [String]) async throws {
+    let files = TemporaryDirectory()
+    _ = files.write(
+      "records",
+      """
+      {"format":"siwa-records","version":1,"topic":"apple.account-events.v1","written":"2026-05-03T10:00:00.000Z"}
+      {"partition":3,"offset":18,"timestamp":1777802400012,"key":"A1B2C3D4E5/000768.1","value":null,"headers":[]}
+      {"records":1}
+
+      """)
+    for (output, cause) in [
+      (">/dev/full", "No space left on device"), ("> >(:); wait $!", "Broken pipe"),
+    ] {
+      let script = "cd \"$0\"; rm -f key; exec 3\(output); exec \"$@\" >&3"
+      let (end, _, errors) = try await RunningProgram.finish(
+        path: "/bin/bash", ["-c", script, files.path, RunningProgram.path(of: "siwa")] + words)
+      #expect(end == .exit(1), "\(errors)")
+      #expect(errors.hasSuffix("siwa: the output could not be written: \(cause)\n"), "\(errors)")
+    }
+  }
 }

@@ -71,12 +71,12 @@ final class TerminalDestination: ReplayDestination {
 
   func take(_ records: [ConsumedRecord]) async throws(ReplayFailure) {
     for (index, record) in records.enumerated() where !Terminal.say(text(record)) {
-      throw ReplayFailure(of: Array(records[index...]), OutputClosed())
+      throw ReplayFailure(of: Array(records[index...]), OutputEnded())
     }
   }
 }
 
-/// Nobody reads the standard output any more.
-struct OutputClosed: Error, CustomStringConvertible {
-  let description = "nobody reads the output any more"
+/// The standard output takes no more; the end of the program says why.
+struct OutputEnded: Error, CustomStringConvertible {
+  let description = "not all of it is shown"
 }

@@ -24,11 +24,11 @@ package struct ConfigurationCheck: Command {
     programs = arguments.readAll("--program", "NAME", .program, "Only this program; may be repeated.")
   }
 
-  /// Prints it.
+  /// Says it.
   package func run() async -> ExitCode {
     let sources = options.sources(environment: ConfigurationSources.processEnvironment)
     let report = ConfigurationSchema.siwa.check(sources, programs: programs)
-    print(report, terminator: "")
+    Terminal.say("\(report)", terminator: "")
     return report.isUsable ? .success : .failure
   }
 }
@@ -45,9 +45,9 @@ package struct ConfigurationList: Command {
   /// Reads the arguments.
   package init(reading arguments: inout CommandArguments) {}
 
-  /// Prints it.
+  /// Says it.
   package func run() async -> ExitCode {
-    print(ConfigurationSchema.siwa.markdownTable, terminator: "")
+    Terminal.say(ConfigurationSchema.siwa.markdownTable, terminator: "")
     return .success
   }
 }

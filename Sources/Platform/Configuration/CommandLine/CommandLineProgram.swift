@@ -1,5 +1,3 @@
-import Glibc
-
 /// A program as its command line sees it: one command, or several by their names.
 public struct CommandLineProgram: Sendable {
   private let name: String
@@ -29,15 +27,22 @@ public struct CommandLineProgram: Sendable {
   }
 
   /// Parses the words, runs the command, and returns the exit code. What is asked for goes to standard output, what is
-  /// wrong to standard error.
+  /// wrong to standard error. What was asked for and could not be written is no success.
   public func run(_ words: [String]) async -> ExitCode {
+    let exit = await end(of: words)
+    guard let failure = Terminal.failure else { return exit }
+    Terminal.complain("\(name): the output could not be written: \(failure)")
+    return exit == .success ? .failure : exit
+  }
+
+  private func end(of words: [String]) async -> ExitCode {
     switch parse(words) {
     case .command(let command): return await command.run()
     case .help(let text):
-      Terminal.write(text, to: STDOUT_FILENO)
+      Terminal.say(text, terminator: "")
       return .success
     case .misuse(let text):
-      Terminal.write(text, to: STDERR_FILENO)
+      Terminal.complain(text, terminator: "")
       return .misuse
     }
   }
