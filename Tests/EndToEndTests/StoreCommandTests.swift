@@ -47,6 +47,20 @@ import Testing
     #expect(try await siwa("backup", files.path + "/copy.sqlite").end == .exit(1), "nothing is replaced")
   }
 
+  @Test(
+    .timeLimit(.minutes(10)),
+    arguments: [
+      ["store", "create-key"], ["store", "create-key", "--hashing"], ["audit", "create-key", "example.com/log"],
+    ])
+  func aKeyThatCannotBeWrittenLeavesNoFile(words: [String]) async throws {
+    // A file of any size is too large.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$@\""
+    let failed = try await RunningProgram.finish(
+      path: "/bin/bash", ["-c", script, "bash", RunningProgram.path(of: "siwa")] + words + [files.path + "/key"])
+    #expect(failed.end == .exit(1) && failed.errors == "siwa: \(files.path)/key: File too large\n", "\(failed)")
+    #expect(unsafe rmdir(files.path) == 0, "something was left behind")
+  }
+
   @Test(.timeLimit(.minutes(10)))
   func replacesTheMasterKey() async throws {
     for name in ["master-key", "new-key"] {

@@ -1,3 +1,4 @@
+import AppleID
 import Configuration
 import TransparencyLog
 
@@ -37,7 +38,7 @@ enum NoteKeyFile {
   static func create(named name: String, _ argument: String, in file: String) -> ExitCode {
     do {
       let (signer, text) = try NoteSigner.generate(name: name)
-      try PrivateFile.write("\(text)\n", to: file)
+      try DurableFile(path: file).create(with: Array("\(text)\n".utf8))
       Terminal.say(signer.key.text)
       return .success
     } catch let error as LogError {

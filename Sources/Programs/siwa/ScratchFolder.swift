@@ -1,3 +1,4 @@
+import AppleID
 import Cryptography
 import EventLoop
 import Glibc
@@ -28,7 +29,7 @@ struct ScratchFolder: ~Copyable {
 
   /// Writes a file that only this user can read.
   func write(_ text: String, to name: String) throws(SystemError) {
-    try PrivateFile.write(text, to: file(name))
+    try DurableFile(path: file(name)).create(with: Array(text.utf8))
   }
 
   private static func remove(_ folder: String) {

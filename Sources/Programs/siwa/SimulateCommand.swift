@@ -1,4 +1,5 @@
 import AccountEvents
+import AppleID
 import AppleSimulator
 import Configuration
 import Cryptography
@@ -97,8 +98,8 @@ struct SimulateCommand: Command {
     let made = try SelfSignedCertificate(
       for: ["localhost", "127.0.0.1", "::1"], validFrom: Timestamp.now.milliseconds / 1000 - 3600, seconds: 365 * 86_400
     )
-    try PrivateFile.write(made.certificatePEM, to: tls.certificateFile)
-    try PrivateFile.write(made.privateKeyPEM, to: tls.privateKeyFile)
+    try DurableFile(path: tls.certificateFile).create(with: Array(made.certificatePEM.utf8))
+    try DurableFile(path: tls.privateKeyFile).create(with: Array(made.privateKeyPEM.utf8))
     return tls
   }
 }

@@ -1,4 +1,5 @@
 import AccountStore
+import AppleID
 import Configuration
 
 /// `siwa store create-key`: the key that everything in a store is encrypted under.
@@ -28,7 +29,7 @@ struct StoreCreateKey: Command {
 
   func run() async -> ExitCode {
     do {
-      try PrivateFile.write(try MasterKey.newText(), to: file)
+      try DurableFile(path: file).create(with: Array(try MasterKey.newText().utf8))
       let key = isForHashing ? try HashKey(file: file).description : try MasterKey(file: file).description
       Terminal.say("\(key) is in \(file)")
       return .success

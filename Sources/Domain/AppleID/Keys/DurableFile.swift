@@ -57,15 +57,22 @@ package struct DurableFile: Sendable {
 
   /// Replaces the bytes, and returns once they would survive a power failure. Only this user may read them.
   package func replace(with bytes: [UInt8]) throws(SystemError) {
+    try put(bytes) { draft in unsafe rename(draft, path) }
+  }
+
+  /// The same with a new file: one that is there already stays as it is, and that is an error.
+  package func create(with bytes: [UInt8]) throws(SystemError) {
+    // Unlike rename, it replaces nothing.
+    try put(bytes) { draft in unsafe link(draft, path) }
+  }
+
+  /// Writes a draft, which `name` gives the name of the file.
+  private func put(_ bytes: [UInt8], name: (_ draft: String) -> CInt) throws(SystemError) {
     // The process's number keeps two of them apart. A crash leaves at most this draft behind.
     let draft = "\(path).\(getpid()).new"
-    do throws(SystemError) {
-      try write(bytes, to: draft)
-      guard unsafe rename(draft, path) == 0 else { throw .current }
-    } catch {
-      unsafe unlink(draft)
-      throw error
-    }
+    defer { unsafe unlink(draft) }
+    try write(bytes, to: draft)
+    guard name(draft) == 0 else { throw .current }
     let slash = path.lastIndex(of: "/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let directory = unsafe open(parent, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
