@@ -46,6 +46,11 @@ import Testing
     for secret in ["ada", "eve", "bob", "token\""] { #expect(!taken.errors.contains(secret)) }
     let rest = try await siwa("accounts", "import", "--from-line", "3", input: input)
     #expect(rest.end == .exit(0) && rest.output.hasPrefix("Lines     4\nSign-ins  1\nTokens    1\n"), "\(rest)")
+    let nothing = try await siwa("accounts", "import", "--from-line", "5", input: input)
+    #expect(nothing.end == .exit(0) && nothing.output.hasPrefix("Lines     4\nSign-ins  0\n"), "\(nothing)")
+    let beyond = try await siwa("accounts", "import", "--from-line", "6", input: input)
+    #expect(beyond.end == .exit(2) && beyond.output == "", "\(beyond)")
+    #expect(beyond.errors == "siwa: --from-line 6: the input has 4 lines\n", "\(beyond)")
     let whole = try await siwa("store", "integrity")
     #expect(whole.end == .exit(0) && whole.output.contains("Accounts  2\nTokens    2\n"), "\(whole)")
   }

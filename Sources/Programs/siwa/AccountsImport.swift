@@ -30,7 +30,8 @@ struct AccountsImport: Command {
     afterwards: it holds what opens your users' authorizations.
 
     Exit codes: 0 every line is in the store; 1 some lines are no sign-ins; 2 the command line, the configuration or the
-    store has to change first, or the input cannot be read; 3 the store cannot be reached at the moment.
+    store has to change first, or the input cannot be read, or ends before the line to begin with; 3 the store cannot be
+    reached at the moment.
 
     """
   static let examples = [
@@ -78,16 +79,20 @@ struct AccountsImport: Command {
 
   @Loop
   private func take(into store: (any AccountStore)?, _ teams: [ClientID: TeamID]) async -> ExitCode? {
+    let input = StandardInput(longestLine: ImportedAccount.longestLine)
+    do throws(LineReader.Fault) { try await input.skip(first - 1) } catch { return refuse(error, input) }
+    guard input.count == first - 1 else {
+      Terminal.complain("siwa: --from-line \(first): the input has \(input.count) lines")
+      return .misuse
+    }
     let bar = ProgressBar("lines")
     let accounts = AccountImport(
-      into: store, teams: teams, skipped: first - 1, now: { .now },
+      into: store, teams: teams, skipped: input.count, now: { .now },
       tell: { line, note in
         bar.clear()
         Terminal.complain("siwa: line \(line): \(note)")
       })
-    let input = StandardInput(longestLine: ImportedAccount.longestLine)
     do {
-      try await input.skip(first - 1)
       try await accounts.run {
         bar.note(done: accounts.progress.lines, of: nil)
         return try await input.next(Self.page)
@@ -96,16 +101,20 @@ struct AccountsImport: Command {
       bar.clear()
       tell(accounts.progress)
       if store != nil { Terminal.complain("siwa: go on with --from-line \(accounts.nextLine)") }
-      if let fault = error as? LineReader.Fault {
-        Terminal.complain("siwa: line \(input.count + 1): \(fault.words(limit: ImportedAccount.longestLine))")
-        return .misuse
-      }
+      if let fault = error as? LineReader.Fault { return refuse(fault, input) }
       Terminal.complain("siwa: \(error)")
       return (error as? AccountStoreError)?.code == .unavailable ? .unreachable : .failure
     }
     bar.clear()
     tell(accounts.progress)
     return accounts.progress.refused == 0 ? .success : .failure
+  }
+
+  /// Says what is wrong with the line after those that were read.
+  @Loop
+  private func refuse(_ fault: LineReader.Fault, _ input: StandardInput) -> ExitCode {
+    Terminal.complain("siwa: line \(input.count + 1): \(fault.words(limit: ImportedAccount.longestLine))")
+    return .misuse
   }
 
   private func tell(_ progress: AccountImport.Progress) {
