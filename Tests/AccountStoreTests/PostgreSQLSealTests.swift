@@ -109,9 +109,9 @@ import Testing
   }
 
   @Test func aBackupIsMadeWithPostgreSQLsOwnMeans() async throws {
-    let error = await #expect(throws: AccountStoreError.self) {
+    let error = await #expect(throws: StoreBackupError.self) {
       try await rig.administration.backUp(to: "/nowhere") { _ in }
     }
-    #expect(error?.code == .failed && error?.detail.contains("pg_dump") == true)
+    #expect(error?.description.contains("pg_dump") == true)
   }
 }

@@ -62,6 +62,28 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(10)))
+  func aBackupWithoutRoomIsNoFaultOfTheStore() async throws {
+    #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
+    #expect(try await siwa("migrate").end == .exit(0))
+    let nowhere = try await siwa("backup", files.path + "/none/copy")
+    #expect(nowhere.end == .exit(1) && nowhere.errors.hasPrefix("siwa: \(files.path)/none/copy: "), "\(nowhere)")
+    #expect(nowhere.errors.hasSuffix(": No such file or directory\n"), "\(nowhere)")
+
+    let folder = files.path + "/folder"
+    #expect(unsafe mkdir(folder, 0o700) == 0)
+    // A backup is larger than 16 KiB; so much are the store's shared memory and log not.
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\""
+    let words = [
+      "store", "backup", folder + "/copy", "--set", "store.sqlite=\(files.path)/store.sqlite", "--set",
+      "store.master-key=\(files.path)/master-key",
+    ]
+    let full = try await RunningProgram.finish(
+      path: "/bin/bash", ["-c", script, "bash", RunningProgram.path(of: "siwa")] + words)
+    #expect(full.end == .exit(1) && full.errors.hasPrefix("siwa: \(folder)/copy: "), "\(full)")
+    #expect(unsafe rmdir(folder) == 0, "something was left behind")
+  }
+
+  @Test(.timeLimit(.minutes(10)))
   func replacesTheMasterKey() async throws {
     for name in ["master-key", "new-key"] {
       #expect(try await siwa("create-key", "\(files.path)/\(name)").end == .exit(0))

@@ -7,8 +7,9 @@ struct StoreBackup: Command {
   static let summary = "Copies the account store into a new file, and verifies the copy."
   static let details = """
     The copy is of one moment, though programs may write meanwhile; only this user can read it, and it is on the disk when
-    the command ends. It cannot be read without the master key, which is not in it. What is erased from the store later
-    is still in its older backups: keep them no longer than you may.
+    the command ends. Until then it is called FILE.….partial, which is left where the command is killed: delete it. It
+    cannot be read without the master key, which is not in it. What is erased from the store later is still in its older
+    backups: keep them no longer than you may.
 
     A store in PostgreSQL is backed up with PostgreSQL's own means, such as pg_dump --schema=siwa: this command says so,
     and makes nothing.
@@ -35,9 +36,15 @@ struct StoreBackup: Command {
 
   func run() async -> ExitCode {
     await StoreAccess.run(options) { store throws(AccountStoreError) in
-      let report = try await store.backUp(to: file, progress: StoreAccess.progress())
-      Terminal.say(StoreAccess.text(report, file))
-      return .success
+      do throws(StoreBackupError) {
+        let report = try await store.backUp(to: file, progress: StoreAccess.progress())
+        Terminal.say(StoreAccess.text(report, file))
+        return .success
+      } catch {
+        if case .store(let error) = error { throw error }
+        Terminal.complain("siwa: \(error)")
+        return .failure
+      }
     }
   }
 }

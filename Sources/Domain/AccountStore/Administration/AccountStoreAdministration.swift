@@ -45,7 +45,23 @@ package protocol AccountStoreAdministration: Sendable {
   /// no file of that name before it is whole.
   func backUp(
     to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
-  ) async throws(AccountStoreError) -> StoreReport
+  ) async throws(StoreBackupError) -> StoreReport
+}
+
+/// Why there is no backup.
+package enum StoreBackupError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The store cannot be read, or its copy would be damaged.
+  case store(AccountStoreError)
+  /// The new file cannot be made, for this reason.
+  case file(_ path: String, _ reason: String)
+
+  /// Says which of the two it is, and why.
+  package var description: String {
+    switch self {
+    case .store(let error): "\(error)"
+    case .file(let path, let reason): "\(path): \(reason)"
+    }
+  }
 }
 
 /// What a migration has done.

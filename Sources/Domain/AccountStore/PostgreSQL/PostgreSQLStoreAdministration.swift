@@ -83,11 +83,12 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
 
   func backUp(
     to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
-  ) async throws(AccountStoreError) -> StoreReport {
-    throw AccountStoreError(
-      .failed,
-      "backups of PostgreSQL are made with its own means, such as `pg_dump --schema=siwa --format=custom`; "
-        + "`siwa store integrity` verifies a database into which one was restored")
+  ) async throws(StoreBackupError) -> StoreReport {
+    throw .store(
+      AccountStoreError(
+        .failed,
+        "backups of PostgreSQL are made with its own means, such as `pg_dump --schema=siwa --format=custom`; "
+          + "`siwa store integrity` verifies a database into which one was restored"))
   }
 
   func with<Value: Sendable>(

@@ -1,7 +1,5 @@
 import AccountEvents
 import EventLoop
-import Glibc
-import SQLite
 
 /// What an operator does with a store in a file of SQLite's.
 struct SQLiteStoreAdministration: AccountStoreAdministration {
@@ -55,35 +53,19 @@ struct SQLiteStoreAdministration: AccountStoreAdministration {
 
   func backUp(
     to path: String, progress: @escaping @Sendable (StoreProgress) -> Void
-  ) async throws(AccountStoreError) -> StoreReport {
-    try await onThread { () throws(AccountStoreError) in
-      let store = try SQLiteStoreFile(place, key)
-      guard unsafe access(path, F_OK) != 0 else { throw AccountStoreError(.failed, "\(path) is there already") }
-      // What a copy that was broken off has left.
-      let partial = path + ".partial"
-      for end in ["", "-wal", "-shm"] { unsafe unlink(partial + end) }
-      try AccountStoreError.translating { () throws(SQLiteError) in
-        try store.database.copy(to: partial) { progress(StoreProgress(.copying, done: $0, total: $1)) }
-      }
-      // Opened as any store; when it is closed, all of it is in the one file.
-      let report = try SQLiteStoreFile(partial, key).verify(progress)
-      guard report.findings.isEmpty else {
-        throw AccountStoreError(.damaged, "the copy \(partial) is damaged: \(report.findings[0])")
-      }
-      // Unlike rename, it replaces nothing.
-      guard unsafe link(partial, path) == 0, unsafe unlink(partial) == 0 else {
-        throw AccountStoreError(.failed, "\(path): \(SystemError.current)")
-      }
-      try AccountStoreError.translating { () throws(SQLiteError) in try Database.syncDirectory(of: path) }
-      return report
+  ) async throws(StoreBackupError) -> StoreReport {
+    try await onThread { () throws(StoreBackupError) in
+      let store: SQLiteStoreFile
+      do throws(AccountStoreError) { store = try SQLiteStoreFile(place, key) } catch { throw .store(error) }
+      return try SQLiteBackup(of: store, key, to: path).run(progress)
     }
   }
 
-  func onThread<Value: Sendable>(
-    _ work: @escaping @Sendable () throws(AccountStoreError) -> Value
-  ) async throws(AccountStoreError) -> Value {
+  func onThread<Value: Sendable, Failure: Error>(
+    _ work: @escaping @Sendable () throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
     let thread = BlockingThread(named: "account-store")
     defer { thread.close() }
-    return try await thread.run { Result { () throws(AccountStoreError) in try work() } }.get()
+    return try await thread.run { Result { () throws(Failure) in try work() } }.get()
   }
 }
