@@ -183,6 +183,20 @@ import Testing
     _ = consume cluster
   }
 
+  @Test(.timeLimit(.minutes(10)), arguments: [(#"["200","200"]"#, 0), (#"["200","503"]"#, 1), (#"["200"]"#, 1)])
+  func everyCopyHasToBeAnsweredRightly(attempts: String, code: Int32) async throws {
+    let body = #"{"jti":"1","sub":"2","attempts":\#(attempts)}"#
+    let simulator = try ScriptedServer(
+      answering:
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    let outcome = try await finish([
+      "notify", "consent-revoked", "--user", "ada", "--to", "https://localhost:9/", "--copies", "2", "--simulator",
+      "http://127.0.0.1:\(simulator.port)",
+    ])
+    #expect(outcome.end == .exit(code) && outcome.output == body + "\n", "\(outcome)")
+    simulator.close()
+  }
+
   @Test(.timeLimit(.minutes(10)))
   func checksTheConfigurationOfTheOthers() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in

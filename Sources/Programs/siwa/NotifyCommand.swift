@@ -11,7 +11,7 @@ struct NotifyCommand: Command {
   static let summary = "Has a simulated Apple sign one notification and deliver it."
   static let details = """
     The simulator holds the keys, so one must run: 'siwa dev' or 'siwa simulate'. Exit code 0 if the receiver answered
-    as it should (200, or the refusal that the fault deserves), 1 if not.
+    every copy as it should (200, or the refusal that the fault deserves), 1 if not.
 
     Faults:
     \(Fault.allCases.map { "  \($0.rawValue): \($0.summary)\n" }.joined())
@@ -66,7 +66,7 @@ struct NotifyCommand: Command {
       .init("to", .string(receiver.text)), .init("faults", .array(faults.map { .string($0.rawValue) })),
       .init("copies", .integer(Int64(copies))),
     ])
-    do throws(HTTPClientError) {
+    do {
       let response = try await client.send(
         .post(
           order.bytes, to: simulator, headers: [("Content-Type", "application/json")], isRepeatable: true,
@@ -78,16 +78,17 @@ struct NotifyCommand: Command {
         return .failure
       }
       Terminal.say(answer)
-      return judge(answer)
+      return try isRight(response.body) ? .success : .failure
     } catch {
       Terminal.complain("siwa: the simulator at \(simulator): \(error)")
       return .failure
     }
   }
 
-  /// Whether each attempt was answered as a receiver that keeps to the rules would.
-  private func judge(_ answer: String) -> ExitCode {
+  /// Whether each copy was answered as a receiver that keeps to the rules would.
+  private func isRight(_ answer: [UInt8]) throws(JSONError) -> Bool {
     let wanted = faults.map(\.rightAnswer.status).first { $0 != 200 } ?? 200
-    return answer.contains("\"\(wanted)\"") ? .success : .failure
+    let attempts = try JSONValue(decoding: answer, JSONLimits(bytes: 65_536, depth: 8, members: 256))["attempts"]
+    return attempts == .array(Array(repeating: .string("\(wanted)"), count: copies))
   }
 }
