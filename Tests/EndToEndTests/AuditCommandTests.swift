@@ -77,6 +77,10 @@ import TransparencyLog
   @Test func whatCannotBeReadIsNoVerdict() async throws {
     #expect(try await siwa(["verify"], at: "http://127.0.0.1:9/log").end == .exit(3))
     #expect(try await siwa(["verify"], at: "http://example.com/log").end == .exit(1))
+    for command in ["verify", "completeness"] {
+      let mistyped = try await siwa([command], at: files.path + "/lgo")
+      #expect(mistyped.end == .exit(3) && mistyped.errors.hasSuffix(": No such file or directory\n"), "\(mistyped)")
+    }
     let keyless = try await run(["verify", "--log", log.path, "--config", files.write("siwa.yaml", "audit: {}\n")])
     #expect(keyless.end == .exit(2) && keyless.errors.contains("--vkey"), "\(keyless)")
   }

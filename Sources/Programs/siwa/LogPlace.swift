@@ -24,7 +24,7 @@ struct LogPlace {
       return
     }
     var status = stat()
-    guard unsafe stat(place, &status) == 0 else { throw LogError(.missing, place, "\(SystemError.current)") }
+    guard unsafe stat(place, &status) == 0 else { throw LogError(.failed, place, "\(SystemError.current)") }
     client = nil
     if status.st_mode & S_IFMT == S_IFDIR { source = LogDirectory(place) } else { source = try LogArchive(place) }
   }
