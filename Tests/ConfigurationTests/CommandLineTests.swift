@@ -104,6 +104,8 @@ private struct Serve: Command {
   @Test func knowsItsCommands() {
     #expect(misuse(["sned"]) == ["post: unknown command \"sned\"; did you mean send?", "Try 'post --help'."])
     #expect(misuse(["walk"]) == ["post: unknown command \"walk\"", "Try 'post --help'."])
+    #expect(misuse(["walk", "box"]).first == "post: unknown command \"walk\"")
+    #expect(misuse(["box", "burn", "it"]).first == "post: unknown command \"box burn\"")
     #expect(misuse(["box"]).first == "post: which command?")
     #expect(misuse([]).first == "post: which command?")
     #expect(misuse(["--fast"]).first == "post: which command?")

@@ -53,14 +53,16 @@ public struct CommandLineProgram: Sendable {
     guard let command = command(for: words) else {
       // The words that begin a command's name: `siwa config`, without saying which of them.
       let known = Array(words.prefix { !$0.hasPrefix("-") })
-      let group = commands.filter { Array($0.words.prefix(known.count)) == known }
+      let group = commands(beginningWith: known[...])
       if !group.isEmpty {
         let text = overview(of: group)
         return isHelp ? .help(text) : .misuse("\(name): which command?\n\n\(text)")
       }
+      let unknown = known.indices.map { known[...$0] }.first { commands(beginningWith: $0).isEmpty } ?? []
       let hint = Suggestion.nearest(to: known.joined(separator: " "), among: commands.map { $0.name })
       let question = hint.map { "; did you mean \($0)?" } ?? ""
-      return .misuse("\(name): unknown command \(known[0].quoted)\(question)\nTry '\(name) --help'.\n")
+      return .misuse(
+        "\(name): unknown command \(unknown.joined(separator: " ").quoted)\(question)\nTry '\(name) --help'.\n")
     }
     if isHelp { return .help(help(for: command)) }
     let rest = Array(words.dropFirst(command.words.count))
@@ -76,6 +78,10 @@ public struct CommandLineProgram: Sendable {
 
   private func command(for words: [String]) -> (any Command.Type)? {
     commands.filter { Array(words.prefix($0.words.count)) == $0.words }.max { $0.words.count < $1.words.count }
+  }
+
+  private func commands(beginningWith words: ArraySlice<String>) -> [any Command.Type] {
+    commands.filter { $0.words.starts(with: words) }
   }
 
   private func title(of command: any Command.Type) -> String {
