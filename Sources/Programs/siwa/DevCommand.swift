@@ -15,6 +15,8 @@ struct DevCommand: Command {
     Open the shop in a browser, Chromium or Firefox: sign in as anybody, see the account, change things at the simulated
     Apple, and watch what follows. The shop is an application like any other: docs/sign-in.md says how it is made.
 
+    The embedded Kafka looks nothing up by time: what begins at a time, such as GET /v1/events?from=TIME, begins at the end.
+
     With --once the audit log has to say in the end that every obligation is met. The receipts of a deleted account and a
     bundle of the log stay in a folder, and docs/verify.py of the repository that siwa was built in checks them, which
     shares nothing with siwa; if it, Python or Python's library cryptography is not there, that is said, and no failure.

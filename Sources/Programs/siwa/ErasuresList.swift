@@ -14,8 +14,8 @@ struct ErasuresList: Command {
     account's keyed hash, the target, how far it is, why it has failed last, and how many attempts at the event have failed.
     'begun' is being worked on at the moment, or was when a process ended; 'in-progress' is a service at work, by its own
     words. siwa-data-eraser goes on with what has failed by itself. Where it has put the event aside, an operator has to
-    decide: see 'siwa dead-letters --consumer data-eraser'; so too of a target that the policy does not name any more
-    ('undeclared'): declare it again, or see 'siwa erasures discard'.
+    decide: see 'siwa dead-letters list --consumer data-eraser'; so too of a target that the policy does not name any
+    more ('undeclared'): declare it again, or see 'siwa erasures discard'.
 
     Exit codes: 0 nothing is open but what services are at work on, 1 something is, 2 the command line, the configuration
     or the store has to change first, 3 the store cannot be reached at the moment.

@@ -88,7 +88,9 @@ final class AccountsEndpoint {
   private func admit(_ request: HTTPRequest) throws(Problem) -> (place: Place, caller: AccountsSettings.Caller) {
     guard let place = Self.place(of: request.path) else {
       throw Problem(
-        .notFound, "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID, /v1/deletions/ID and /v1/events here.")
+        .notFound,
+        "There are /v1/sign-ins, /v1/accounts, /v1/accounts/ID, /v1/accounts/ID/access-token, /v1/deletions/ID and "
+          + "/v1/events here.")
     }
     try Self.expectOnce("Authorization", in: request)
     guard let caller = callers.caller(showing: request.header("Authorization")) else {
