@@ -124,6 +124,17 @@ import Testing
     }
   }
 
+  /// What a host that is gone, or frozen, has locked is free again by then.
+  @Test func aTransactionThatNobodyGoesOnWithIsEndedByTheServer() async throws {
+    let pool = try await TestPool.fresh().pool
+    let limit = try await pool.withConnection { connection in
+      try await connection.first("SHOW idle_in_transaction_session_timeout") { row throws(PostgreSQLError) in
+        try row.value(0) as String
+      }
+    }
+    #expect(limit == "30s")
+  }
+
   @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
     let database = try await PostgreSQLServer.shared().makeDatabase()
     let pool = try TestPool(database, statementTimeout: .seconds(20), responseTimeout: .seconds(30)).pool

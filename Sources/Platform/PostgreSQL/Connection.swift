@@ -46,6 +46,9 @@ public final class Connection {
     session.append("SELECT set_config('statement_timeout', $1, false)", timeout)
     session.append(
       "SELECT set_config('default_transaction_isolation', $1, false)", configuration.defaultIsolation.rawValue)
+    // Where this program's host is gone in the middle of a transaction, or frozen, the server keeps its locks no longer than
+    // that.
+    session.append("SELECT set_config('idle_in_transaction_session_timeout', '30s', false)")
     if link.serverVersion >= 140_000 {
       session.append("SELECT set_config('client_connection_check_interval', '1s', false)")
     }

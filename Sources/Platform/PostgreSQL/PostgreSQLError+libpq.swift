@@ -53,6 +53,8 @@ extension PostgreSQLError.Code {
     switch sqlState {
     case "23505": self = .uniqueViolation
     case "25006": self = .readOnly
+    // A transaction that nobody went on with, which the server has ended with its connection.
+    case "25P03": self = .unavailable
     case "26000": self = .stalePlan
     case "40001": self = .serialization
     case "40P01": self = .deadlock

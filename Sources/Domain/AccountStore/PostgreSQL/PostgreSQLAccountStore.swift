@@ -321,15 +321,13 @@ final class PostgreSQLAccountStore: AccountStore {
 extension Batch {
   /// A batch whose statements look each row up by its key. By itself the server reads whole tables for a few hundred
   /// rows, and keeps such a plan as they grow. A plan that it is kept from has a cost for which it would compile the
-  /// statement, so it is kept from that as well. And where this program's host is gone in the middle of a transaction, the
-  /// server keeps its locks no longer than a statement may take.
+  /// statement, so it is kept from that as well.
   static var byKey: Batch {
     var batch = Batch()
     batch.append(
       """
       SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-        set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
-        set_config('idle_in_transaction_session_timeout', '30s', true)
+        set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
       """)
     return batch
   }
