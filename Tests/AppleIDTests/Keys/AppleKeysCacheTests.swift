@@ -103,9 +103,28 @@ import Testing
       cache: AppleKeysCache(path: directory.path + "/none/keys.json", source: Self.apple, thread: thread))
     await rig.start(.success(KeysRig.set("a")))
     #expect(rig.ids == ["a"])
+    await rig.stop()
     #expect(rig.failures(.cacheUnwritable) == "1")
     #expect(rig.log.lines.last?.contains(#""keys.reason":"cache-unwritable""#) == true)
+  }
+
+  @Test(.timeLimit(.minutes(10))) func aDiskThatHangsKeepsNobodyFromApplesNextAnswer() async {
+    let pipe = Pipe()
+    async let hanging: Void = thread.run { _ = pipe.fileHandleForReading.availableData }
+    let rig = KeysRig(cache: cache())
+    await rig.start(.success(KeysRig.set("a")))
+    for key in ["b", "c"] {
+      rig.pass(.seconds(3600))
+      await rig.settle(.success(KeysRig.set(key)))
+      #expect(rig.ids == [key])
+    }
+    pipe.fileHandleForWriting.closeFile()
+    await hanging
     await rig.stop()
+    // The last one is what is kept.
+    let next = KeysRig(cache: cache())
+    await next.keys.restore()
+    #expect(next.ids == ["c"])
   }
 
   @Test func doesNotTakeTheKeysOfARehearsalForApples() async {

@@ -131,6 +131,22 @@ import Testing
     await rig.stop()
   }
 
+  @Test func aClockThatWasAheadHasNoRetiredKeyBelievedForLonger() async {
+    let rig = KeysRig()
+    rig.calendar.pass(.seconds(30 * 86_400))
+    await rig.start(.success(KeysRig.set("a", "b")))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    rig.calendar.pass(.seconds(-30 * 86_400))
+    rig.pass(.seconds(3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    #expect(rig.keys.current.retiredKeys.map(\.lastSeen) == [rig.calendar.now])
+    rig.pass(.seconds(86_400 + 3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    #expect(rig.keys.current.retiredKeys.isEmpty)
+    await rig.stop()
+  }
+
   @Test func remembersAKeyThatIsGoneForAsLongAsWhatItSignedIsValid() async {
     let rig = KeysRig()
     await rig.start(.success(KeysRig.set("a", "b")))

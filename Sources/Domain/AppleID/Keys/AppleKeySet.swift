@@ -96,8 +96,10 @@ package struct AppleKeySet: Sendable {
     guard !entries.isEmpty else { throw AppleKeySetError(.noneUsable) }
     seen = now
     let gone = earlier.entries.map { Retired(entry: $0, lastSeen: earlier.seen ?? now) } + earlier.retired
+    // Nothing was seen later than now: a clock that was ahead has said so, and would have a key believed for as long.
+    let kept = gone.map { Retired(entry: $0.entry, lastSeen: min($0.lastSeen, now)) }
     retired = Array(
-      gone.filter { !ids.contains($0.entry.id) && now - $0.lastSeen <= Self.memory }.prefix(Self.maximumCount))
+      kept.filter { !ids.contains($0.entry.id) && now - $0.lastSeen <= Self.memory }.prefix(Self.maximumCount))
   }
 
   /// What a notification that names the key may be verified with, and when Apple was last seen to have it where Apple has

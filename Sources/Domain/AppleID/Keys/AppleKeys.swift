@@ -49,6 +49,9 @@ package final class AppleKeys {
   /// Who asked since the last fetch began; the next one is made for them.
   private var questions: [Question] = []
   private var bell: CheckedContinuation<Void, Never>?
+  /// What the cache is to keep next, and who gives it that.
+  private var unkept: (answer: [UInt8], set: AppleKeySet, fetchedAt: Timestamp)?
+  private var keeping: Task<Void, Never>?
   /// The names of keys that were passed over, and of which that was said.
   private var foreign: Set<KeyID> = []
   /// Told what Apple's clock said, at each answer that says it.
@@ -103,6 +106,7 @@ package final class AppleKeys {
     }
     isRunning = false
     for question in takeQuestions() { question.answer(.unavailable) }
+    await keeping?.value
   }
 
   /// Finds out whether Apple has a key that is not in `current`. Waits for a fetch where one may be made, unless the task
@@ -177,7 +181,7 @@ package final class AppleKeys {
     }
     // Those who asked while it was on its way: what it did not bring, Apple may have by now.
     settle(takeQuestions(), otherwise: .unavailable)
-    await keep(answer.body)
+    keep(answer.body)
   }
 
   /// Puts the set that Apple answered in the place of the one in use.
@@ -203,13 +207,29 @@ package final class AppleKeys {
     metrics.inUse(set, fetchedAt: time)
   }
 
-  private func keep(_ answer: [UInt8]) async {
+  /// Has the cache keep the set in use, or the one that is in use by the time that the disk is done with an older one. A disk
+  /// that hangs keeps nobody from Apple's next answer.
+  private func keep(_ answer: [UInt8]) {
     guard let cache, let fetchedAt else { return }
-    do {
-      try await cache.store(answer, of: current, fetchedAt: fetchedAt)
-    } catch {
-      report("Apple's keys could not be written into the cache", error)
+    unkept = (answer, current, fetchedAt)
+    if keeping != nil { return }
+    keeping = Task(executorPreference: Loop.executor) { await self.keepAll(in: cache) }
+  }
+
+  private func keepAll(in cache: AppleKeysCache) async {
+    while let next = takeUnkept() {
+      do {
+        try await cache.store(next.answer, of: next.set, fetchedAt: next.fetchedAt)
+      } catch {
+        report("Apple's keys could not be written into the cache", error)
+      }
     }
+    keeping = nil
+  }
+
+  private func takeUnkept() -> (answer: [UInt8], set: AppleKeySet, fetchedAt: Timestamp)? {
+    defer { unkept = nil }
+    return unkept
   }
 
   /// What is said of a key that the set does not have. One that was passed over is not absent: Apple has it, and what it
