@@ -146,33 +146,6 @@ import Testing
     }
   }
 
-  /// The disk answers neither yes nor no.
-  @Test func whoeverWaitsForADiskThatHangsIsToldInTimeAndTheLogIsAskedMeanwhile() async throws {
-    try await PublisherRig.run(patience: .zero, deadline: .zero, spoolPatience: .milliseconds(1)) { rig in
-      let other = try Database(rig.spoolFile, .readWrite(pageSize: 4096), busyTimeout: .zero)
-      try other.execute("BEGIN IMMEDIATE")
-      rig.log.hold()
-      for number in 1...2 {
-        await #expect(throws: EventLogError.self) { try await rig.publish("ada", number) }
-      }
-      #expect(rig.spool.isHanging && !rig.spool.takesRecords && rig.metric("siwa_spool_takes_records") == "0")
-      // What it has taken since does not wait for the disk; the log shows that it is well again.
-      #expect(rig.metric("siwa_ingress_log_suspect") == "1")
-      rig.log.release()
-      let others = try await rig.publish("bob", 1)
-      #expect(others == .published(EventLogPosition(partition: 0, offset: 1)))
-      #expect(rig.metric("siwa_ingress_log_suspect") == "0")
-      let repeated = try await rig.publish("ada", 1)
-      #expect(repeated == .repeated, "the log had it, whatever Apple was told")
-      try other.execute("ROLLBACK")
-      try await until { rig.spool.takesRecords && rig.spool.depth == 0 }
-      let last = try await rig.publish("ada", 2)
-      #expect(last == .published(EventLogPosition(partition: 0, offset: 2)))
-      #expect(rig.published == ["ada-1", "bob-1", "ada-2"])
-      #expect(rig.lines.lines.count { $0.contains("the spool's disk does not answer") } == 1)
-    }
-  }
-
   @Test func whatTheLogRefusesSaysNothingOfTheLog() async throws {
     try await PublisherRig.run(drains: false) { rig in
       rig.log.fault = { $0.key == Array("ada".utf8) ? .sample(.refused) : nil }

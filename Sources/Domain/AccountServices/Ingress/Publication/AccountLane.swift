@@ -18,8 +18,9 @@ import EventLoop
 /// [^] The latter where none is held that it would overtake, or where it has no order.
 ///
 /// Whoever is told at the deadline that it is lost is told nothing after that (`Arrival.isGivenUp`). The place stays taken
-/// until log and spool have said what became of the record, which may be there all the same: the next one must not overtake
-/// it. What is given up goes on no new way. Whoever still waits for the place at the deadline leaves, and is lost.
+/// until the spool has said what became of the record, or the log where the spool was not asked: it may be there all the
+/// same, and the next one must not overtake it. What is given up goes on no new way: where the spool refuses it, it is out.
+/// Whoever still waits for the place at the deadline leaves, and is lost.
 ///
 /// **At the log's end** is the oldest record that the spool holds.
 ///

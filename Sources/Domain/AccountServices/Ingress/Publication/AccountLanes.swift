@@ -42,6 +42,9 @@ struct AccountLanes<Newcomer: Equatable> {
 
   // MARK: Apple's end
 
+  /// Whether whoever waits for the record that was let in last was told that it is lost, and its place is taken still.
+  func isGivenUp(_ id: LaneID) -> Bool { lanes[id]?.arrival?.isGivenUp ?? false }
+
   /// Lets a new record in, or has it wait: then nothing is to be done.
   mutating func arrive(_ newcomer: Newcomer, in id: LaneID, logIsTrusted: Bool) -> Action? {
     lanes[id, default: AccountLane()].arrive(newcomer, logIsTrusted: logIsTrusted)
@@ -170,6 +173,9 @@ package struct LaneID: Hashable, Sendable {
     unsafe key.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
     hash = hasher.finalize()
   }
+
+  /// A lane of its own.
+  init() { hash = .random(in: .min ... .max) }
 
   /// The lane of a record.
   init(of record: EventRecord) { self.init(of: record.key ?? record.value) }

@@ -102,7 +102,9 @@ package final class EventPublisher {
       metrics.repeated.increment()
       return answer(submission, .success(.repeated))
     }
-    // What a spool that hangs is given waits with all the others for it; and nobody learns that the log is well again.
+    // What has no order waits for none of its own that a disk holds up.
+    if submission.mark == nil, lanes.isGivenUp(submission.lane) { submission.lane = LaneID() }
+    // Where the spool takes nothing, only what the log is given can show that it is well again.
     let logIsTrusted = !isLogSuspect || spool.isHanging
     let action = lanes.arrive(submission, in: submission.lane, logIsTrusted: logIsTrusted)
     if action == nil { expire(submission, at: Loop.now + max(deadline, spoolPatience)) }
@@ -184,9 +186,9 @@ package final class EventPublisher {
   private func store(_ submission: Submission) {
     pending += 1
     expire(submission, at: max(min(submission.sent, Loop.now) + deadline, Loop.now + spoolPatience))
-    submission.isStoring = true
+    submission.storing = Loop.now
     spool.insert(submission.record) { [self] result in
-      submission.isStoring = false
+      submission.storing = nil
       let lane = submission.lane
       switch result {
       case .success(let sequence):
@@ -295,10 +297,8 @@ package final class EventPublisher {
   private func expire(_ submission: Submission, at end: MonotonicTime) {
     submission.expire(at: end) { [weak self, weak submission] in
       guard let self, let submission else { return }
-      if submission.isStoring {
-        spool.hang()
-        submission.refusal = spool.refusal
-      }
+      if let since = submission.storing, since + spoolPatience <= Loop.now { spool.hang() }
+      if submission.storing != nil { submission.refusal = spool.refusal }
       perform(lanes.step(submission.lane) { $0.runOutOfTime(for: submission) }, in: submission.lane)
     }
   }

@@ -4,7 +4,7 @@ import EventLoop
 /// A record that was given to the publisher, with what became of it so far and whoever waits for it.
 final class Submission: Equatable {
   let record: EventRecord
-  let lane: LaneID
+  var lane: LaneID
   let mark: AcceptedEvents.Mark?
   let other: AcceptedEvents.Mark?
   /// When the log was given it.
@@ -13,8 +13,8 @@ final class Submission: Equatable {
   private var deadline: Deadline?
   /// What the log said.
   var report: Result<EventLogPosition, EventLogError>?
-  /// Whether it is on its way into the spool.
-  var isStoring = false
+  /// Since when it is on its way into the spool; nil where it is not.
+  var storing: MonotonicTime?
   /// Why the spool did not take it.
   var refusal: SpoolError?
   /// Its number in the spool.

@@ -136,6 +136,11 @@ package final class Spool {
       metrics.failures[refusal.code == .full ? .full : .write].increment()
       return report(.failure(refusal))
     }
+    // What would only queue behind what hangs takes memory, and is told nothing.
+    if isHanging, let refusal {
+      metrics.failures[.write].increment()
+      return report(.failure(refusal))
+    }
     guard content.bytes + pledged + size <= limit else {
       metrics.failures[.full].increment()
       return report(.failure(SpoolError(.full, directory, "it holds as much as it may")))
@@ -264,7 +269,7 @@ package final class Spool {
 
   /// Takes that somebody has waited for the disk for too long: until it answers, it counts as one that takes nothing.
   func hang() {
-    guard refusal == nil else { return }
+    guard isOpen, !isHanging else { return }
     metrics.failures[.write].increment()
     logger.error(
       "the spool's disk does not answer: the spool takes nothing until it does",
@@ -274,6 +279,9 @@ package final class Spool {
 
   /// Notes whether the disk takes records, and looks again while it does not.
   private func note(refusal: SpoolError?) {
+    if isHanging, refusal?.code != .hanging {
+      logger.notice("the spool's disk answers again", ["spool.directory": .string(directory)])
+    }
     self.refusal = refusal
     if refusal != nil, !isClosed { probe.set(.now + Self.probing) }
   }
