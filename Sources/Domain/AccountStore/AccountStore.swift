@@ -178,8 +178,8 @@ package protocol AccountStore: TransferStore {
   /// How far the validation of all refresh tokens is. Reads an index as a whole.
   func validationCensus(at time: Timestamp) async throws(AccountStoreError) -> ValidationCensus
 
-  /// How many refresh tokens of an app are held that are not known to be invalid, counted up to `limit`. Reads an index,
-  /// as a whole where there are fewer.
+  /// How many refresh tokens of an app are held that are not known to be invalid, counted up to `limit`. Where there are
+  /// fewer, it looks at all tokens that there are.
   func refreshTokens(of client: ClientID, upTo limit: Int) async throws(AccountStoreError) -> Int
 
   // MARK: Erasure

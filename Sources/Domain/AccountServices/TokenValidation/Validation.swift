@@ -34,6 +34,8 @@ package final class Validation {
     var isProven = false
     /// How many it has not taken since.
     var invalidInARow = 0
+    /// Whether it has so few tokens that Apple may well take none of them; nil where nobody has counted them.
+    var isSmall: Bool?
     /// What is concluded once it takes one.
     var withheld: [TokenValidation] = []
   }
@@ -253,13 +255,17 @@ package final class Validation {
     return nil
   }
 
-  /// Whether an app has so few tokens that Apple may well take none of them. Where nothing hangs on it, nobody is asked.
+  /// Whether an app has so few tokens that Apple may well take none of them. Where nothing hangs on it, they are not counted;
+  /// nor a second time, because that takes long where other apps have many.
   private func hasFew(_ client: ClientID) async -> Bool {
     let app = apps[client, default: App()]
     if app.isProven || app.invalidInARow >= Self.mostInvalidInARow { return false }
+    if let isSmall = app.isSmall { return isSmall }
     do throws(AccountStoreError) {
       let many = Self.mostInvalidInARow + 1
-      return try await store.refreshTokens(of: client, upTo: many) < many
+      let isSmall = try await store.refreshTokens(of: client, upTo: many) < many
+      apps[client, default: App()].isSmall = isSmall
+      return isSmall
     } catch {
       logger.error(
         "nobody knows how many tokens an app has: what is found of it is withheld",

@@ -71,14 +71,14 @@ package struct DurableFile: Sendable {
     // The process's number keeps two of them apart. A crash leaves at most this draft behind.
     let draft = "\(path).\(getpid()).new"
     defer { unsafe unlink(draft) }
-    try write(bytes, to: draft)
-    guard name(draft) == 0 else { throw .current }
     let slash = path.lastIndex(of: "/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    // Before the file has its name: what fails leaves none.
     let directory = unsafe open(parent, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
     guard directory >= 0 else { throw .current }
     defer { close(directory) }
-    guard fsync(directory) == 0 else { throw .current }
+    try write(bytes, to: draft)
+    guard name(draft) == 0, fsync(directory) == 0 else { throw .current }
   }
 
   private func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
