@@ -38,7 +38,7 @@ import Testing
 
   @Test func whoeverWaitsTooLongIsTold() async throws {
     let database = try await PostgreSQLServer.shared().makeDatabase()
-    let pool = try TestPool(database, size: 1, leaseTimeout: .seconds(300)).pool
+    let pool = try TestPool(database, size: 1, leaseTimeout: .seconds(60)).pool
     try await pool.withConnection { connection in
       try await connection.execute("SELECT")
       let error = await failure { try await pool.withConnection { _ in } }
