@@ -1,5 +1,5 @@
-import AppleID
 import Configuration
+import EventLoop
 import TransparencyLog
 
 /// `siwa audit create-key`: the key that signs the audit log's checkpoints.

@@ -1,6 +1,5 @@
 import AccountEvents
 import AccountServices
-import AppleID
 import Configuration
 import EventLoop
 import Kafka

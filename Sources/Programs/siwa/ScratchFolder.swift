@@ -1,4 +1,3 @@
-import AppleID
 import Cryptography
 import EventLoop
 import Glibc

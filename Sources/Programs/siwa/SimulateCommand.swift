@@ -1,5 +1,4 @@
 import AccountEvents
-import AppleID
 import AppleSimulator
 import Configuration
 import Cryptography

@@ -1,6 +1,6 @@
 import AccountStore
-import AppleID
 import Configuration
+import EventLoop
 
 /// `siwa store create-key`: the key that everything in a store is encrypted under.
 struct StoreCreateKey: Command {

@@ -112,33 +112,40 @@ import Testing
   /// The answer to the first request is lost on its way.
   @Test(arguments: Language.present)
   func whatIsLostOrLimitedIsAskedAgainUnderTheSameKey(language: Language) async throws {
-    try await language.build()
-    try await AccountsStage.run { stage in
-      stage.apple.register(redirectURIs: [Self.redirectURI], for: AccountsStage.web)
-      try await stage.accounts { running in
-        let door = try Door(to: "https://localhost:\(running.address.port)", stage)
-        defer { door.close() }
-        door.troubles = [.lost, .limited, .unavailable]
-        var environment = try await environment(stage, running, language)
-        environment["SIWA_ACCOUNTS"] = door.address
-        let asked = stage.apple.tokensAsked
-        let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
-        #expect(form.end == .exit(0) && form.last.utf8.count == 43, "\(form.last)\n\(form.errors)")
-        #expect(door.keys.count == 4 && Set(door.keys).count == 1)
-        #expect(stage.apple.tokensAsked == asked + 1)
+    try await behindADoor(language) { stage, door, environment in
+      door.troubles = [.lost, .limited, .unavailable]
+      let asked = stage.apple.tokensAsked
+      let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
+      #expect(form.end == .exit(0) && form.last.utf8.count == 43, "\(form.last)\n\(form.errors)")
+      #expect(door.keys.count == 4 && Set(door.keys).count == 1)
+      #expect(stage.apple.tokensAsked == asked + 1)
 
-        // But not for ever.
-        door.troubles = Array(repeating: .limited, count: 100)
-        let refused = try await run(language, environment) { try await stage.authorize($0, as: "bob@example.com") }
-        #expect(refused.end != .exit(0) && refused.last.utf8.count != 43)
-        #expect(door.keys.count == 9 && Set(door.keys).count == 2)
-      }
+      // But not for ever.
+      door.troubles = Array(repeating: .limited, count: 100)
+      let refused = try await run(language, environment) { try await stage.authorize($0, as: "bob@example.com") }
+      #expect(refused.end != .exit(0) && refused.last.utf8.count != 43)
+      #expect(door.keys.count == 9 && Set(door.keys).count == 2)
     }
   }
 
   /// A code is good for five minutes, and Apple may want to be left alone for a day.
   @Test(arguments: Language.present)
   func whoWouldHaveToWaitLongerThanTheCodeIsGoodBeginsAgain(language: Language) async throws {
+    try await behindADoor(language) { stage, door, environment in
+      for trouble in [Door.Trouble.unavailableForADay, .limitedForADay] {
+        door.troubles = [.unavailable, trouble]
+        let asked = door.keys.count
+        let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
+        #expect(form.last == "begin again", "\(form.last)\n\(form.errors)")
+        #expect(door.keys.count == asked + 2)
+      }
+    }
+  }
+
+  /// Runs `body` with an example's environment, where `siwa-accounts` is behind a door.
+  private func behindADoor(
+    _ language: Language, _ body: @Loop (AccountsStage, Door, [String: String]) async throws -> Void
+  ) async throws {
     try await language.build()
     try await AccountsStage.run { stage in
       stage.apple.register(redirectURIs: [Self.redirectURI], for: AccountsStage.web)
@@ -147,13 +154,7 @@ import Testing
         defer { door.close() }
         var environment = try await environment(stage, running, language)
         environment["SIWA_ACCOUNTS"] = door.address
-        for trouble in [Door.Trouble.unavailableForADay, .limitedForADay] {
-          door.troubles = [.unavailable, trouble]
-          let asked = door.keys.count
-          let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
-          #expect(form.last == "begin again", "\(form.last)\n\(form.errors)")
-          #expect(door.keys.count == asked + 2)
-        }
+        try await body(stage, door, environment)
       }
     }
   }

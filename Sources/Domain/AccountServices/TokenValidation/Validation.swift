@@ -28,18 +28,6 @@ package final class Validation {
     package var done: Int { good + invalid + doubtful + damaged }
   }
 
-  /// What Apple has said of an app's tokens since this process began: whoever begins anew has to see a good one first.
-  private struct App {
-    /// Whether it has taken one.
-    var isProven = false
-    /// How many it has not taken since.
-    var invalidInARow = 0
-    /// Whether it has so few tokens that Apple may well take none of them; nil where nobody has counted them.
-    var isSmall: Bool?
-    /// What is concluded once it takes one.
-    var withheld: [TokenValidation] = []
-  }
-
   /// Why a shift is over.
   package enum Ending: Sendable {
     /// Nothing is due.
@@ -66,8 +54,6 @@ package final class Validation {
   private static let page = 256
   /// How long an app is left alone that Apple does not accept.
   private static let stop = Duration.seconds(900)
-  /// Where more tokens of an app in a row are invalid, they are hardly the app's. Where it has no more, all of them may be.
-  private static let mostInvalidInARow = 100
   private static let storePause = (first: Duration.seconds(1), longest: Duration.seconds(30))
 
   private let store: any AccountStore
@@ -88,7 +74,7 @@ package final class Validation {
   /// Called whenever that has changed.
   package var tell: @Loop (Progress) -> Void = { _ in }
   private var stops: [ClientID: MonotonicTime] = [:]
-  private var apps: [ClientID: App] = [:]
+  private var apps: [ClientID: AppTokens] = [:]
   private var answers: [TokenValidation] = []
   private var inFlight = 0
   private var isFlushing = false
@@ -240,45 +226,35 @@ package final class Validation {
       return doubt()
     }
     if believesAll { return finding }
-    let hasFew = await hasFew(token.client)
-    apps[token.client, default: App()].invalidInARow += 1
-    let app = apps[token.client, default: App()]
-    if app.invalidInARow > Self.mostInvalidInARow {
+    if apps[token.client, default: AppTokens()].isToBeCounted { await count(token.client) }
+    switch apps[token.client, default: AppTokens()].doesNotTake(TokenValidation(of: token, finding)) {
+    case .over: return finding
+    case .withheld: return nil
+    case .nothing:
       stop(
         token.client,
         "Apple takes no token of this app: are they the app's? Nothing more is concluded until it takes one", [:])
       giveUp(token.client)
       return doubt()
     }
-    if app.isProven || hasFew { return finding }
-    apps[token.client]?.withheld.append(TokenValidation(of: token, finding))
-    return nil
   }
 
-  /// Whether an app has so few tokens that Apple may well take none of them. Where nothing hangs on it, they are not counted;
-  /// nor a second time, because that takes long where other apps have many.
-  private func hasFew(_ client: ClientID) async -> Bool {
-    let app = apps[client, default: App()]
-    if app.isProven || app.invalidInARow >= Self.mostInvalidInARow { return false }
-    if let isSmall = app.isSmall { return isSmall }
+  /// Counts the tokens of an app, once: that takes long where other apps have many.
+  private func count(_ client: ClientID) async {
     do throws(AccountStoreError) {
-      let many = Self.mostInvalidInARow + 1
-      let isSmall = try await store.refreshTokens(of: client, upTo: many) < many
-      apps[client, default: App()].isSmall = isSmall
-      return isSmall
+      let tokens = try await store.refreshTokens(of: client, upTo: AppTokens.mostInvalidInARow + 1)
+      apps[client, default: AppTokens()].counted(tokens)
     } catch {
       logger.error(
         "nobody knows how many tokens an app has: what is found of it is withheld",
         ["store.error": .string(error.code.rawValue), "store.detail": .string(error.detail)])
-      return false
     }
   }
 
   /// Apple takes tokens of the app: those of before that it did not take are over. Of one that was given out a day ago
   /// another process may have found otherwise since.
   private func prove(_ client: ClientID) {
-    let withheld = apps[client]?.withheld ?? []
-    apps[client] = App(isProven: true)
+    let withheld = apps[client, default: AppTokens()].takes()
     let yesterday = clock.wall() - TokenValidation.interval
     let concluded = withheld.filter { $0.token.claimedAt > yesterday }
     answers += concluded
@@ -287,8 +263,7 @@ package final class Validation {
 
   /// Concludes nothing from what is withheld: Apple is asked again a day later.
   private func giveUp(_ client: ClientID) {
-    guard let tokens = apps[client]?.withheld.count, tokens > 0 else { return }
-    apps[client]?.withheld = []
+    guard let tokens = apps[client]?.giveUp(), tokens > 0 else { return }
     logger.error(
       "Apple does not take these tokens of an app, and has taken no other of it meanwhile: nothing is concluded",
       ["apple.client": .describing(client), "tokens": .integer(tokens)])

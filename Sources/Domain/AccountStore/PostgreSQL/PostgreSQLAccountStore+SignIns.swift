@@ -25,13 +25,7 @@ extension PostgreSQLAccountStore {
       var reading = Batch.locked
       reading.lock([hash] + formers.map { keys.hash(of: $0) }, keys)
       let first = reading.count
-      reading.append(
-        """
-        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
-        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
-          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-        """, hash.bytes)
-      reading.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+      reading.appendStanding(of: hash)
       if let request {
         reading.append(
           "SELECT outcome, begun_at, signed_in_at FROM siwa.code_exchange WHERE request = $1 FOR UPDATE",
@@ -132,13 +126,7 @@ extension PostgreSQLAccountStore {
     try await keyed.read(of: exchange.account) { connection, keys in
       let hash = keys.hashing.newest(of: exchange.account)
       var batch = Batch.byKey
-      batch.append(
-        """
-        SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
-        FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
-          LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
-        """, hash.bytes)
-      batch.append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+      batch.appendStanding(of: hash)
       batch.appendLastDeletion(of: exchange.account)
       var (facts, ended) = (AccountFacts(), EndedAuthorizations())
       var deletion: Deletion?
@@ -267,6 +255,17 @@ extension Connection {
 }
 
 extension Batch {
+  /// Adds two executions that read what bears on a sign-in: the account with its erasure, and its ended authorizations.
+  fileprivate mutating func appendStanding(of hash: AccountHash) {
+    append(
+      """
+      SELECT data_key, master_key_id, account.signed_in_at, erasure.at, erasure.is_final, erasure.signed_in_at
+      FROM (VALUES ($1)) AS asked (hash) LEFT JOIN siwa.account USING (hash)
+        LEFT JOIN siwa.erasure_fence AS erasure USING (hash)
+      """, hash.bytes)
+    append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
+  }
+
   /// Adds an execution that notes what came of an exchange.
   fileprivate mutating func end(_ request: SHA256Digest, _ outcome: CodeExchange.Outcome, at time: Timestamp) {
     append(

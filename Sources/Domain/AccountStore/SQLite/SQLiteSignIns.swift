@@ -87,7 +87,6 @@ final class SQLiteSignIns {
     }
     return found
   }
-
 }
 
 extension SQLiteStoreFile {
@@ -129,9 +128,7 @@ extension SQLiteStoreFile {
       return recorded
     }
   }
-}
 
-extension SQLiteStoreFile {
   /// Whether the sign-in at `time` that came of an exchange was ended since.
   fileprivate func isOver(_ exchange: CodeExchange, at time: Timestamp) throws(AccountStoreError) -> Bool {
     try write { () throws(AccountStoreError) in

@@ -1,7 +1,6 @@
 import AccountEvents
 import EventLoop
 import Foundation
-import SQLite
 import TestSupport
 import Testing
 

@@ -159,20 +159,19 @@ package final class EventPublisher {
   /// Takes what the log says of a new record.
   private func finish(_ submission: Submission, _ report: Result<EventLogPosition, EventLogError>) {
     let lane = submission.lane
+    if case .success = report { remember(submission) }
     submission.report = report
     switch report {
-    case .success:
-      remember(submission)
-      perform(lanes.step(lane) { $0.acknowledged(submission) }, in: lane)
+    case .success: perform(lanes.step(lane) { $0.acknowledged(submission) }, in: lane)
     case .failure(let error): fail(submission, of: lane, submission.sequence, error)
     }
     settled()
   }
 
-  /// Remembers that a record is on the log or in the spool, whatever whoever brought it was told: it is not to come again
-  /// behind a later one of its account.
+  /// Remembers that a record is on the log or in the spool now, whatever whoever brought it was told: it is not to come
+  /// again behind a later one of its account.
   private func remember(_ submission: Submission) {
-    if let mark = submission.mark { accepted.insert(mark, acceptedAt: nil) }
+    if let mark = submission.mark, !submission.isKept { accepted.insert(mark) }
   }
 
   /// Takes that the log did not take a record: a new one, or with nil one that the drain brought.
@@ -185,8 +184,9 @@ package final class EventPublisher {
 
   private func store(_ submission: Submission) {
     pending += 1
-    expire(submission, at: max(min(submission.sent, Loop.now) + deadline, Loop.now + spoolPatience))
-    submission.storing = Loop.now
+    let now = Loop.now
+    expire(submission, at: max(min(submission.sent, now) + deadline, now + spoolPatience))
+    submission.storing = now
     spool.insert(submission.record) { [self] result in
       submission.storing = nil
       let lane = submission.lane
@@ -201,8 +201,7 @@ package final class EventPublisher {
       case .failure(let refusal):
         submission.refusal = refusal
         let (isLate, isOrdered) = (Loop.now >= submission.sent + deadline, submission.mark != nil)
-        let action = lanes.step(lane) { $0.notStored(submission, isLate: isLate, isOrdered: isOrdered) }
-        perform(action, in: lane)
+        perform(lanes.step(lane) { $0.notStored(submission, isLate: isLate, isOrdered: isOrdered) }, in: lane)
         // Only the log may still take it.
         expire(submission, at: submission.sent + deadline)
       }
@@ -297,8 +296,10 @@ package final class EventPublisher {
   private func expire(_ submission: Submission, at end: MonotonicTime) {
     submission.expire(at: end) { [weak self, weak submission] in
       guard let self, let submission else { return }
-      if let since = submission.storing, since + spoolPatience <= Loop.now { spool.hang() }
-      if submission.storing != nil { submission.refusal = spool.refusal }
+      if let since = submission.storing {
+        if since + spoolPatience <= Loop.now { spool.hang() }
+        submission.refusal = spool.refusal
+      }
       perform(lanes.step(submission.lane) { $0.runOutOfTime(for: submission) }, in: submission.lane)
     }
   }

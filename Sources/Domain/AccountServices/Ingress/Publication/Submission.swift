@@ -9,6 +9,11 @@ final class Submission: Equatable {
   let other: AcceptedEvents.Mark?
   /// When the log was given it.
   var sent = MonotonicTime.distantFuture
+  /// Whether it is on the log or in the spool.
+  var isKept: Bool {
+    if case .success = report { return true }
+    return sequence != nil
+  }
   /// By when whoever waits is told at the latest; nil where nobody has said so, and once they are told.
   private var deadline: Deadline?
   /// What the log said.
@@ -37,10 +42,8 @@ final class Submission: Equatable {
   func expire(at end: MonotonicTime, _ action: @escaping @Loop () -> Void) {
     if waiter == nil { return }
     let deadline = deadline ?? Deadline()
-    if self.deadline == nil {
-      deadline.onPass(action)
-      self.deadline = deadline
-    }
+    if self.deadline == nil { deadline.onPass(action) }
+    self.deadline = deadline
     deadline.set(min(deadline.due, end))
   }
 

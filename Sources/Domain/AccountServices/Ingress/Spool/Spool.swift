@@ -132,13 +132,9 @@ package final class Spool {
   func insert(_ record: EventRecord, then report: @escaping SpoolGroup.Inserter) {
     let size = SpooledRecord.size(of: record)
     if isClosed { return report(.failure(SpoolError(.closed, directory, "it was closed"))) }
-    if !isOpen, let refusal {
-      metrics.failures[refusal.code == .full ? .full : .write].increment()
-      return report(.failure(refusal))
-    }
     // What would only queue behind what hangs takes memory, and is told nothing.
-    if isHanging, let refusal {
-      metrics.failures[.write].increment()
+    if let refusal, !isOpen || isHanging {
+      metrics.failures[refusal.code == .full ? .full : .write].increment()
       return report(.failure(refusal))
     }
     guard content.bytes + pledged + size <= limit else {

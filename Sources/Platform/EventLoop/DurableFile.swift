@@ -1,4 +1,3 @@
-package import EventLoop
 import Glibc
 
 /// A small file that is replaced as a whole: whatever fails and whenever, a reader finds the old bytes or the new.
