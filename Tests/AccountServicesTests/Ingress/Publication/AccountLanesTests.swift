@@ -8,13 +8,14 @@ import Testing
 /// Whose turn it is, without a loop, a log or a disk.
 @Suite struct AccountLanesTests {
   private static let pace = RetryPace(first: .milliseconds(250), longest: .seconds(30))
+  private static let patience = Duration.seconds(200)
   private static let start = MonotonicTime(nanoseconds: 0)
 
   private static func id(_ account: Int) -> LaneID { LaneID(of: Array("\(account)".utf8)) }
 
   /// Lanes with a record each of so many accounts, whose numbers are those of the accounts.
   private static func lanes(of accounts: Range<Int>) -> AccountLanes<Int> {
-    var lanes = AccountLanes<Int>(pace) { 1 }
+    var lanes = AccountLanes<Int>(pace, patience: patience) { 1 }
     for account in accounts { lanes.restore(Int64(account), in: id(account)) }
     return lanes
   }
@@ -65,6 +66,42 @@ import Testing
     // And who failed longest ago is next, as soon as there is room.
     Self.fail([again[0]], &lanes, at: &now)
     #expect(lanes.takeTurns(at: now, limit: 1000).map(\.sequence) == [64])
+  }
+
+  /// After a restart, the accounts of a partition that is down may be the first in the spool.
+  @Test func whomTheLogKeepsForTooLongMakesWayForOthers() {
+    var lanes = Self.lanes(of: 0..<1200)
+    var (now, kept) = (Self.start, [AccountLanes<Int>.Turn]())
+    while case let turns = lanes.takeTurns(at: now, limit: 2000), !turns.isEmpty {
+      #expect(turns.map(\.sequence) == (0..<64).map { $0 + Int64(kept.count) })
+      kept += turns
+      // Nobody else is tried before, and then somebody is.
+      #expect(lanes.takeTurns(at: now + (Self.patience - .nanoseconds(1)), limit: 2000).isEmpty)
+      #expect(lanes.due == (kept.count <= 1024 ? now + Self.patience : nil))
+      now = now + Self.patience
+    }
+    // There are limits to it.
+    #expect(kept.count == 1024 + 64 && lanes.underWay == [1024 + 64, 0, 0])
+    // Each of them that comes back makes room for another one that has been with the log for too long, and that for others.
+    Self.fail(Array(kept.prefix(10)), &lanes, at: &now)
+    #expect(lanes.takeTurns(at: now, limit: 2000).map(\.sequence) == Array(1088..<1098))
+    #expect(lanes.underWay == [1024 + 64, 0, 0])
+  }
+
+  @Test func whoFailsAgainAndAgainAndIsKeptForTooLongMakesWayForOthersThatFailed() {
+    var lanes = Self.lanes(of: 0..<200)
+    var now = Self.start
+    for _ in 0..<2 {
+      while case let turns = lanes.takeTurns(at: now, limit: 200), !turns.isEmpty {
+        Self.fail(turns, &lanes, at: &now)
+      }
+      now = now + .seconds(60)
+    }
+    for first in [0, 64, 128] {
+      #expect(lanes.takeTurns(at: now, limit: 200).first?.sequence == Int64(first))
+      now = now + Self.patience
+    }
+    #expect(lanes.underWay == [0, 0, 192])
   }
 
   @Test func whoGetsThroughAfterFailingTakesTheNextOnesAlong() {
@@ -163,7 +200,7 @@ private struct World {
   init(seed: UInt64) {
     random = SeededRandom(seed: seed)
     var source = SeededRandom(seed: seed &+ 1)
-    lanes = AccountLanes(RetryPace(first: .milliseconds(250), longest: .seconds(30))) {
+    lanes = AccountLanes(RetryPace(first: .milliseconds(250), longest: .seconds(30)), patience: .seconds(2)) {
       Double.random(in: 0.5...1, using: &source)
     }
     for account in 0..<Self.accounts { ids[Self.id(account)] = account }

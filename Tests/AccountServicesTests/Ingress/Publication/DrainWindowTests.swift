@@ -53,6 +53,17 @@ import Testing
     }
   }
 
+  @Test func whatTheLogKeepsForTooLongHoldsUpNobodyElse() async throws {
+    try await whileDraining(200, patience: .milliseconds(50)) { rig in
+      try await until { rig.log.waiting.count >= 64 }
+      // As for the accounts of a partition that is down.
+      let kept = rig.log.waiting.map(\.key)
+      rig.log.hold { kept.contains($0.key) }
+      try await until { rig.published.count == 200 - kept.count }
+      #expect(rig.log.waiting.map(\.key) == kept)
+    }
+  }
+
   /// Waits until so many records are with the log, and sees that they stay so many.
   private func expectUnderWay(
     _ count: Int, _ rig: PublisherRig, sourceLocation: SourceLocation = #_sourceLocation
@@ -63,8 +74,10 @@ import Testing
   }
 
   /// Runs `body` with what the last run left in the spool: a record each of so many people, in a log that holds them.
-  private func whileDraining(_ count: Int, _ body: @escaping @Loop (PublisherRig) async throws -> Void) async throws {
-    try await PublisherRig.run(drains: false) { rig in
+  private func whileDraining(
+    _ count: Int, patience: Duration = .seconds(600), _ body: @escaping @Loop (PublisherRig) async throws -> Void
+  ) async throws {
+    try await PublisherRig.run(patience: patience, drains: false) { rig in
       try await rig.spoolRecords(count)
       // Who fails is not tried again before this run is over.
       let never = RetryPace(first: .seconds(86_400), longest: .seconds(86_400))

@@ -8,7 +8,8 @@ import EventLoop
 /// come twice. So it begins with few; each record that is through makes room for one more, and an account's first failure
 /// has it begin anew. A process that is killed early has little under way, and one that drains for a second has all that is
 /// good for its pace. Who fails occupies the log for as long as that tries, and so has places beside the others', and who
-/// fails again has others than those.
+/// fails again has others than those. Nobody knows beforehand who will fail: whoever has been with the log for longer than
+/// that may take makes way for others, and goes on beside them.
 struct AccountLanes<Newcomer: Equatable> {
   typealias Action = AccountLane<Newcomer>.Action
 
@@ -18,27 +19,55 @@ struct AccountLanes<Newcomer: Equatable> {
     let sequence: Int64
   }
 
+  /// Those whose turn began with as many failures in a row, as `Window` counts them.
+  private struct Level {
+    /// Whose turn it is.
+    var ready = FIFO<LaneID>()
+    /// How many the drain has on their way that have not made way for others, and that have.
+    var (punctual, late) = (0, 0)
+    /// When their turns began, of those that have not made way, and of some that are over.
+    var begun = FIFO<(lane: LaneID, since: MonotonicTime)>()
+  }
+
+  /// Where a turn counts until it ends: its lane's failures may be others by then.
+  private struct Place {
+    let level: Int
+    let since: MonotonicTime
+    var isLate = false
+  }
+
   private let pace: RetryPace
+  private let patience: Duration
   private let random: () -> Double
   private var lanes: [LaneID: AccountLane<Newcomer>] = [:]
-  /// Whose turn it is, by their failures as in `Window`.
-  private var ready = [FIFO<LaneID>](repeating: FIFO(), count: Window.levels)
+  private var levels = [Level](repeating: Level(), count: Window.levels)
+  private var places: [LaneID: Place] = [:]
   private var backingOff = Heap()
-  /// How many the drain has on their way, by the failures with which their turns began.
-  private(set) var underWay = [Int](repeating: 0, count: Window.levels)
-  /// Where each of them counts: a lane's failures may be others at the end of its turn.
-  private var levels: [LaneID: Int] = [:]
-  /// How many of them may be such as did not fail the last time.
+  /// How many may be on their way that did not fail the last time, and have not made way.
   private var width = Window.width.lowerBound
 
-  /// Lanes that are tried again at this pace; `random` is from 0 to 1.
-  init(_ pace: RetryPace, random: @escaping () -> Double) { (self.pace, self.random) = (pace, random) }
+  /// Lanes that are tried again at this pace, and make way for others when the log has had one of their records for as long
+  /// as `patience`; `random` is from 0 to 1.
+  init(_ pace: RetryPace, patience: Duration, random: @escaping () -> Double) {
+    (self.pace, self.patience, self.random) = (pace, patience, random)
+  }
 
   /// How many accounts something is under way of.
   var count: Int { lanes.count }
 
-  /// When the next lane is due that backs off; nil where none does.
-  var due: MonotonicTime? { backingOff.first?.due }
+  /// How many the drain has on their way, by the failures with which their turns began.
+  var underWay: [Int] { levels.map { $0.punctual + $0.late } }
+
+  /// When there may be somebody's turn again by the time alone: when the next lane is due that backs off, or somebody makes
+  /// way for those whose turn it is. Nil where there is no such time.
+  var due: MonotonicTime? {
+    var due = backingOff.first?.due
+    for level in levels where !level.ready.isEmpty && level.late < Window.late {
+      guard let first = level.begun.first else { continue }
+      due = min(due ?? .distantFuture, first.since + patience)
+    }
+    return due
+  }
 
   // MARK: Apple's end
 
@@ -88,21 +117,42 @@ struct AccountLanes<Newcomer: Equatable> {
   /// Whose turn it is, as far as there is room, and no more than so many.
   mutating func takeTurns(at now: MonotonicTime, limit: Int) -> [Turn] {
     while let first = backingOff.first, first.due <= now { tryAgain() }
+    for level in levels.indices { makeWay(in: level, at: now) }
     var turns: [Turn] = []
-    while turns.count < limit, let turn = takeTurn() { turns.append(turn) }
+    while turns.count < limit, let turn = takeTurn(at: now) { turns.append(turn) }
     return turns
   }
 
-  private mutating func takeTurn() -> Turn? {
-    for level in ready.indices.reversed() {
-      while underWay[level] < (level == 0 ? width : Window.ofFailing), let id = ready[level].popFirst() {
+  private mutating func takeTurn(at now: MonotonicTime) -> Turn? {
+    for level in levels.indices.reversed() {
+      let room = level == 0 ? width : Window.ofFailing
+      while levels[level].punctual < room, let id = levels[level].ready.popFirst() {
         guard let sequence = step(id, { $0.begin() }) else { continue }
-        underWay[level] += 1
-        levels[id] = level
+        levels[level].punctual += 1
+        levels[level].begun.append((id, now))
+        places[id] = Place(level: level, since: now)
         return Turn(lane: id, sequence: sequence)
       }
     }
     return nil
+  }
+
+  /// Has those make way for others that the log has had for too long, as far as there is room beside.
+  private mutating func makeWay(in level: Int, at now: MonotonicTime) {
+    while let first = levels[level].begun.first {
+      if let place = places[first.lane], place.level == level, place.since == first.since, !place.isLate {
+        guard first.since + patience <= now, levels[level].late < Window.late else { return }
+        places[first.lane]?.isLate = true
+        levels[level].punctual -= 1
+        levels[level].late += 1
+      }
+      _ = levels[level].begun.popFirst()
+    }
+  }
+
+  private mutating func leavePlace(_ id: LaneID) {
+    guard let place = places.removeValue(forKey: id) else { return }
+    if place.isLate { levels[place.level].late -= 1 } else { levels[place.level].punctual -= 1 }
   }
 
   /// Somebody got through who had failed, or the log is there again: who is due next does not wait for it. If they get
@@ -116,7 +166,7 @@ struct AccountLanes<Newcomer: Equatable> {
 
   /// Adds what the last run left in the spool.
   mutating func restore(_ sequence: Int64, in id: LaneID) {
-    if lanes[id] == nil { ready[0].append(id) }
+    if lanes[id] == nil { levels[0].ready.append(id) }
     lanes[id, default: AccountLane()].restore(sequence)
   }
 
@@ -137,9 +187,9 @@ struct AccountLanes<Newcomer: Equatable> {
     let value = body(&lanes.values[index])
     let (head, failures) = (lanes.values[index].head, lanes.values[index].failures)
     if head != before {
-      if head != .leaving(nil), let level = levels.removeValue(forKey: id) { underWay[level] -= 1 }
+      if head != .leaving(nil) { leavePlace(id) }
       switch head {
-      case .ready: ready[Window.level(failures)].append(id)
+      case .ready: levels[Window.level(failures)].ready.append(id)
       case .backingOff(let due): backingOff.insert(Heap.Entry(due: due, lane: id))
       case .empty, .inFlight, .leaving: break
       }
@@ -156,6 +206,8 @@ private enum Window {
   static let width = 64...1024
   /// Of those that failed once, and as many of those that failed again.
   static let ofFailing = 64
+  /// Of those that have made way for others, in each of the three.
+  static let late = 1024
   static let levels = 3
 
   /// To which of these a lane belongs that failed so often in a row.

@@ -58,7 +58,8 @@ package final class EventPublisher {
   ///
   /// - Parameters:
   ///   - accepted: What was accepted before, so that it is not accepted twice. It learns what the spool holds.
-  ///   - patience: How long the log may take before the spool has the record too.
+  ///   - patience: How long the log may take before the spool has the record too, or before others from the spool are given
+  ///     to it beside one that it has not acknowledged.
   ///   - deadline: How long whoever publishes waits where the spool does not take it either.
   ///   - spoolPatience: How long the spool may take at least, before it counts as one that takes nothing.
   ///   - pace: How long an account is left alone whose record the log did not take.
@@ -68,7 +69,7 @@ package final class EventPublisher {
   ) async throws(SpoolError) {
     (self.log, self.spool, self.accepted) = (log, spool, accepted)
     (self.patience, self.spoolPatience, self.deadline) = (patience, spoolPatience, max(patience, deadline))
-    lanes = AccountLanes(pace) { .random(in: 0.5...1) }
+    lanes = AccountLanes(pace, patience: patience) { .random(in: 0.5...1) }
     (self.metrics, self.logger) = (metrics, logger)
     for held in try await spool.heldRecords() {
       lanes.restore(held.sequence, in: held.lane)
