@@ -79,6 +79,8 @@ import Testing
       rig.isAhead = true
       #expect(try await rig.deletions.request(id, named: "a-key", by: [rig.app]).deletion == deletion)
       #expect(try await rig.deletions.show(deletion.id, by: [rig.app]).deletion == deletion)
+      let nobody = try #require(AccountID(bytes: [UInt8](repeating: 7, count: 32)))
+      await rig.expectNothing { () throws(Problem) in try await rig.deletions.request(nobody, by: [rig.app]) }
     }
   }
 

@@ -43,22 +43,24 @@ final class Deletions {
       if let progress = try await progress(of: id), sight.sees(progress.deletion.team, for: clients) { return progress }
     }
     let (asked, time) = (id, now())
-    guard !isAhead(time) else {
-      logger.error("a deletion was not taken: our clock is ahead of Apple's", ["account": .describing(account)])
-      throw .unavailable("The clock of the service is ahead of Apple's. Repeat the same request.", retryAfter: 60)
-    }
-    let found = try await ask { store throws(AccountStoreError) -> Deletion? in
-      if case .known(let profile) = try await store.knowledge(of: account) {
-        guard let client = sight.client(asking: profile, of: clients) else { return nil }
-        let deletion = try await store.requestDeletion(of: profile.account, in: client, as: asked, at: time)
-        if let deletion { return deletion }
+    let unknown = Problem(.notFound, "There is no such account of the caller's apps.")
+    var found: Deletion?
+    let knowledge = try await ask { store throws(AccountStoreError) in try await store.knowledge(of: account) }
+    if case .known(let profile) = knowledge {
+      guard let client = sight.client(asking: profile, of: clients) else { throw unknown }
+      guard !isAhead(time) else {
+        logger.error("a deletion was not taken: our clock is ahead of Apple's", ["account": .describing(account)])
+        throw .unavailable("The clock of the service is ahead of Apple's. Repeat the same request.", retryAfter: 60)
       }
+      found = try await ask { store throws(AccountStoreError) in
+        try await store.requestDeletion(of: profile.account, in: client, as: asked, at: time)
+      }
+    }
+    if found == nil {
       // It is erased, and whoever asks may not know that it was done.
-      return try await store.lastDeletion(of: account)
+      found = try await ask { store throws(AccountStoreError) in try await store.lastDeletion(of: account) }
     }
-    guard let found, sight.sees(found.team, for: clients) else {
-      throw Problem(.notFound, "There is no such account of the caller's apps.")
-    }
+    guard let found, sight.sees(found.team, for: clients) else { throw unknown }
     if found.id == asked {
       logger.notice(
         "a deletion was asked for", ["event.id": .describing(asked), "client": .describing(found.client)])
