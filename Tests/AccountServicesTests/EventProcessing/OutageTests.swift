@@ -17,11 +17,14 @@ import Testing
     rig.store.before = { made throws(AccountStoreError) in if made == call { throw away } }
     try await rig.assign(0)
     try await rig.send(.sample(1), .sample(2, of: "bob"))
+    #expect(rig.processor.storeState() == .ready, "it has failed once")
     for _ in 0..<3 { try await rig.advance(by: .seconds(5)) }
     #expect(rig.committed() ?? 0 == 0)
+    #expect(rig.processor.storeState() == .notReady(cause: "the account store fails again and again: told to"))
     #expect(rig.captured.lines.contains { $0.contains("the account store fails") })
     rig.store.before = { _ in }
     try await rig.advance(by: .seconds(5))
+    #expect(rig.processor.storeState() == .ready)
     await rig.drain()
     #expect(Set(calls.events) == ["event-1", "event-2"] && calls.events.count == 2)
     #expect(rig.committed() == 2)

@@ -116,7 +116,7 @@ package final class ConsumerService {
   private func checkStore() async -> Readiness.State {
     do throws(AccountStoreError) {
       try await store.check()
-      return .ready
+      return processor.storeState()
     } catch {
       return .notReady(cause: error.detail)
     }

@@ -279,6 +279,9 @@ extension EventProcessor {
   /// Asks the store until it answers. Nil where nothing is done any more.
   func persistently<Value>(_ call: @Loop () async throws(AccountStoreError) -> Value) async -> Value? {
     var failures = 0
+    lastCall += 1
+    let number = lastCall
+    defer { failingCalls[number] = nil }
     while !isOver {
       do throws(AccountStoreError) {
         let value = try await call()
@@ -286,11 +289,20 @@ extension EventProcessor {
         return value
       } catch {
         note(error)
+        failingCalls[number] = (failingCalls[number]?.since ?? agenda.now, error.detail)
         failures += 1
         await pause(Self.storePace, after: failures)
       }
     }
     return nil
+  }
+
+  /// How it is with what the store is asked: one that answers others may still refuse something for ever, as on a full disk
+  /// or with rights that are missing.
+  package func storeState() -> Readiness.State {
+    let stuck = failingCalls.values.filter { agenda.now - $0.since >= GroupHealth.patience }
+    guard let oldest = stuck.min(by: { $0.since < $1.since }) else { return .ready }
+    return .notReady(cause: "the account store fails again and again: \(oldest.cause)")
   }
 
   /// Waits before something is tried again.

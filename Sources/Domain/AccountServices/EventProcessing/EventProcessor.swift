@@ -54,6 +54,9 @@ package final class EventProcessor {
   var isCommitPlanned = false
   var isSurveyPlanned = false
   var isStoreFailing = false
+  /// Calls of the store that have failed and are made again and again, by their numbers: since when, and why.
+  var failingCalls: [Int: (since: MonotonicTime, cause: String)] = [:]
+  var lastCall = 0
   var isLogFailing = false
   /// How many calls of the store are under way beside the batches, and how many of all wait to be made again.
   var calls = 0, pausing = 0

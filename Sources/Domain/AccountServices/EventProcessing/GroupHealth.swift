@@ -5,7 +5,7 @@ package import EventLoop
 package struct GroupHealth: Sendable {
   /// Errors of reading that follow one another within this time are one failure.
   package static let pause = Duration.seconds(10)
-  /// A failure of reading counts once it lasts for so long: one error is Kafka's daily business.
+  /// A failure of reading, or of the account store, counts once it lasts for so long: one error is Kafka's daily business.
   package static let patience = Duration.seconds(5)
 
   private var failure: (since: MonotonicTime, last: MonotonicTime, cause: String)?
