@@ -24,7 +24,7 @@ package final class AppleKeysMetrics: Sendable {
     registry.gauge("siwa_apple_keys_age_seconds", "Time since Apple gave the set in use; +Inf without one") {
       [weak self] in
       guard let fetchedAt = self?.fetchedAt.withLock({ $0 }) else { return .infinity }
-      return (now() - fetchedAt) / .seconds(1)
+      return max(0, (now() - fetchedAt) / .seconds(1))  // a clock may have been ahead
     }
   }
 
