@@ -26,6 +26,14 @@ public struct KafkaConfiguration: Sendable, CustomStringConvertible {
     return try KafkaConfiguration(properties: defaults + properties.map { ($0.name, $0.value) } + token)
   }
 
+  /// The same, with these values of properties, whatever they are here. Throws as the initializer does.
+  public func with(_ values: [(String, String)]) throws(KafkaError) -> KafkaConfiguration {
+    let names = Set(values.map(\.0))
+    let token = tokenFile.map { [(OAuthBearerToken.property, $0)] } ?? []
+    let rest = properties.filter { !names.contains($0.name) }.map { ($0.name, $0.value) }
+    return try KafkaConfiguration(properties: rest + values + token)
+  }
+
   /// What librdkafka has against a property, in its own words; nil if nothing.
   public static func fault(property name: String, value: String) -> String? {
     if name == OAuthBearerToken.property { return OAuthBearerToken.fault(inFile: value) }

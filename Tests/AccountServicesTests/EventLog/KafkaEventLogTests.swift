@@ -1,7 +1,9 @@
 import AccountEvents
 import AccountServices
+import AccountStore
 import CLibrdkafka
 import EventLoop
+import Telemetry
 import TestSupport
 import Testing
 
@@ -13,7 +15,8 @@ import Testing
     for topic in [Topic.accountEvents, .quarantine] { try cluster.createTopic(topic.name, partitions: 1) }
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
     var producers: [Producer] = []
-    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { () throws(KafkaError) in
+    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine]) {
+      (_: KafkaEventLog.Batching) throws(KafkaError) in
       producers.append(try Producer(configuration, deadline: .seconds(300), log: { _ in }))
       return producers[producers.count - 1]
     }
@@ -50,7 +53,7 @@ import Testing
     let cluster = try EmbeddedCluster(brokers: 1)
     try cluster.createTopic(Topic.signingKeys.name, partitions: 1)
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
-    let log = try KafkaEventLog(topics: [.signingKeys]) { () throws(KafkaError) in
+    let log = try KafkaEventLog(topics: [.signingKeys]) { (_: KafkaEventLog.Batching) throws(KafkaError) in
       try Producer(configuration, deadline: .seconds(300), log: { _ in })
     }
     let headers = [("ce_id", "1"), ("empty", ""), ("ce_id", "2")].map {
@@ -74,7 +77,52 @@ import Testing
   }
 }
 
+/// A real broker: librdkafka's own cluster knows no topic's settings.
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct LargeBatchTests {
+  @Test func whatATopicRefusesInABatchItTakesAloneUnlessItIsTooLargeItself() async throws {
+    let broker = try await RealBroker.shared()
+    let topic = Topic.retries(of: "crowded")
+    let kafka = try KafkaConfiguration(properties: [
+      ("bootstrap.servers", broker.bootstrapServers), ("linger.ms", "500"),
+    ])
+    let admin = try Admin(kafka, log: { _ in })
+    let new = NewTopic(topic.name, partitions: 1, replicationFactor: 1, settings: ["max.message.bytes": "8000"])
+    _ = try await admin.createTopics([new], within: .seconds(300))
+    _ = try await admin.awaitTopic(topic.name, within: .seconds(300))
+    await admin.close()
+    let log = try KafkaEventLog(
+      topics: [topic], kafka, deadline: .seconds(300), registry: MetricsRegistry(), logger: CapturedLog().logger())
+    let records = (0..<20).map { number in
+      EventRecord(
+        topic: topic, key: [UInt8(number)], value: [UInt8](repeating: 1, count: 1000),
+        headers: [EventRecord.Header(name: "ce_id", value: [1])])
+    }
+    var (answers, refusals) = (0, [EventLogError]())
+    for record in records {
+      log.append(record) { result in
+        answers += 1
+        if case .failure(let error) = result { refusals.append(error) }
+      }
+    }
+    try await until { answers == records.count }
+    #expect(refusals.count > 1 && refusals.allSatisfy { $0.outcome == .refused && $0.reason == "recordTooLarge" })
+    for record in records { _ = try await log.append(alone: record) }
+    let large = EventRecord(topic: topic, key: [1], value: [UInt8](repeating: 1, count: 9000), headers: [])
+    let refusal = await #expect(throws: EventLogError.self) { try await log.append(alone: large) }
+    #expect(refusal?.outcome == .refused && refusal?.reason == "recordTooLarge")
+    await log.close(within: .seconds(300))
+    await #expect(throws: EventLogError.self) { try await log.append(alone: large) }
+  }
+}
+
 extension EventLog {
+  /// Appends the record alone and waits for what becomes of it.
+  fileprivate func append(alone record: EventRecord) async throws(EventLogError) -> EventLogPosition {
+    try await withCheckedContinuation { continuation in
+      append(alone: record) { continuation.resume(returning: $0) }
+    }.get()
+  }
+
   /// Appends the record and waits for what becomes of it.
   fileprivate func append(_ record: EventRecord) async throws(EventLogError) -> EventLogPosition {
     try await withCheckedContinuation { continuation in

@@ -16,6 +16,8 @@ final class MemoryLog: EventLog {
   private(set) var signingKeys: [(record: EventRecord, eventsBefore: Int)] = []
   /// Why a record is not taken; nil where it is.
   var fault: (EventRecord) -> EventLogError? = { _ in nil }
+  /// Why a record is not taken that is appended alone; nil where it is.
+  var faultAlone: (EventRecord) -> EventLogError? = { _ in nil }
   /// Whether a record stands on it although its append is reported to have failed.
   var takesWhatItReportsAsUncertain = false
   /// Why the log is not ready; nil while it is.
@@ -69,12 +71,20 @@ final class MemoryLog: EventLog {
     observer = nil
   }
 
+  func append(alone record: EventRecord, then report: @escaping Report) {
+    if isClosed { Issue.record("an append to a log that was closed") }
+    settle(record, faultAlone(record), report)
+  }
+
   func append(_ record: KafkaRecord, then report: @escaping Report) {
     Issue.record("an ingress says nothing but events")
   }
 
   private func settle(_ record: EventRecord, _ report: Report) {
-    let fault = isClosed ? .sample(.uncertain) : fault(record)
+    settle(record, isClosed ? .sample(.uncertain) : fault(record), report)
+  }
+
+  private func settle(_ record: EventRecord, _ fault: EventLogError?, _ report: Report) {
     if fault == nil || (fault?.outcome == .uncertain && takesWhatItReportsAsUncertain) {
       if record.topic == .signingKeys {
         signingKeys.append((record, eventsBefore: records.count))
@@ -101,4 +111,7 @@ extension EventLogError {
   static func sample(_ outcome: Outcome) -> EventLogError {
     EventLogError(outcome, reason: "sample", detail: "told to")
   }
+
+  /// A record, or the batch that it was sent in, is too large.
+  static let tooLarge = EventLogError(.refused, reason: "recordTooLarge", detail: "told to")
 }

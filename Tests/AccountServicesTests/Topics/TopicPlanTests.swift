@@ -66,6 +66,7 @@ import Testing
     Row(.deadLetters(of: .emailRelay), "cleanup.policy", "delete", "compact", isWeakness: true),
     Row(.signingKeys, "cleanup.policy", "compact,delete", "compact", isWeakness: true),
     Row(.accountEvents, "message.timestamp.type", "CreateTime", "LogAppendTime", isWeakness: true),
+    Row(.accountEvents, "max.message.bytes", "1000000", "1048588", isWeakness: true),
     Row(.quarantine, "unclean.leader.election.enable", "true", "false", isWeakness: true),
     Row(.accountEvents, "min.insync.replicas is unknown, not 2", isWeakness: true) {
       state($0, ["min.insync.replicas": nil as String?])

@@ -11,6 +11,11 @@ package protocol EventLog: AnyObject, Sendable {
   /// Reports `.uncertain` when nobody can know whether it is there: whoever asked must not be told that it is.
   func append(_ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
+  /// Appends the record in a request of its own; the same holds for it, but not for the order. A log that refused a record
+  /// as too large may have refused the batch that the record was sent in: only what is refused here is too large itself.
+  func append(
+    alone record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
+
   /// Appends a record that is no event's, such as a tombstone; the same holds for it.
   func append(_ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
@@ -23,6 +28,13 @@ package protocol EventLog: AnyObject, Sendable {
 
   /// Waits for what is under way, for `patience` at most; what is not acknowledged by then is reported so.
   func close(within patience: Duration) async
+}
+
+extension EventLog {
+  /// A log without batches refuses nothing for what else is in one.
+  package func append(
+    alone record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) { append(record, then: report) }
 }
 
 /// Where a record stands.
@@ -62,6 +74,9 @@ package struct EventLogError: Error, Sendable, Equatable {
 }
 
 extension EventLogError {
+  /// Whether the log refused a record as too large, or the batch that it was sent in.
+  var isTooLarge: Bool { outcome == .refused && reason == KafkaError.Code.recordTooLarge.rawValue }
+
   /// The spool did not take what had to queue in it.
   init(_ error: SpoolError) {
     self.init(.unavailable, reason: "spool-\(error.code.rawValue)", detail: "\(error)")

@@ -1,52 +1,105 @@
 package import AccountEvents
 package import EventLoop
 package import Kafka
+package import Telemetry
 
 /// The log on Kafka. A producer that dies is replaced.
+///
+/// A broker refuses a batch as a whole that is larger than the topic's `max.message.bytes`, whose default holds any batch of
+/// librdkafka's. Where a topic takes less, records are appended alone by a second producer, which makes no batches. Most
+/// programs never have one.
 @Loop
 package final class KafkaEventLog: EventLog {
   /// Short, because the end of the program waits for a check that is on its way.
   private static let patienceOfCheck = Duration.seconds(2)
 
+  /// Whether a producer sends records together.
+  package enum Batching: Sendable {
+    /// As many as wait.
+    case many
+    /// Each by itself.
+    case none
+  }
+
   private let topics: [Topic]
+  private let makeProducer: @Loop (Batching) throws(KafkaError) -> Producer
   private let producer: RenewableProducer
+  /// Nil until something had to be appended alone.
+  private var single: RenewableProducer?
+  private var isClosed = false
 
   /// A log that appends with what `producer` makes; `topics` are those that `check` asks for.
   package init(
-    topics: [Topic], producer makeProducer: @escaping @Loop () throws(KafkaError) -> Producer
+    topics: [Topic], producer makeProducer: @escaping @Loop (Batching) throws(KafkaError) -> Producer
   ) throws(KafkaError) {
-    self.topics = topics
-    producer = try RenewableProducer(makeProducer)
+    (self.topics, self.makeProducer) = (topics, makeProducer)
+    producer = try RenewableProducer { () throws(KafkaError) in try makeProducer(.many) }
+  }
+
+  /// A log on the cluster of these properties. Whoever appends is answered within `deadline`.
+  package convenience init(
+    topics: [Topic], _ kafka: KafkaConfiguration, deadline: Duration, registry: MetricsRegistry, logger: Logger
+  ) throws(KafkaError) {
+    let metrics = KafkaMetrics(registry)
+    let single = try kafka.with([("batch.num.messages", "1")])
+    try self.init(topics: topics) { (batching: Batching) throws(KafkaError) in
+      switch batching {
+      case .many:
+        let producer = try Producer(kafka, deadline: deadline, log: logger.forKafka)
+        producer.onStatistics = { metrics.note($0, after: $1) }
+        return producer
+      case .none: return try Producer(single, deadline: deadline, log: logger.forKafka)
+      }
+    }
   }
 
   package func append(
     _ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     append(
-      KafkaRecord(topic: record.topic.name, key: record.key, value: record.value), record.headers, then: report)
+      KafkaRecord(topic: record.topic.name, key: record.key, value: record.value), record.headers, by: producer,
+      then: report)
+  }
+
+  package func append(
+    alone record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    do throws(KafkaError) {
+      append(
+        KafkaRecord(topic: record.topic.name, key: record.key, value: record.value), record.headers,
+        by: try singleProducer(), then: report)
+    } catch { report(.failure(EventLogError(error))) }
+  }
+
+  private func singleProducer() throws(KafkaError) -> RenewableProducer {
+    if let single { return single }
+    if isClosed { throw KafkaError(.closed, detail: "the log is closed") }
+    let single = try RenewableProducer { [makeProducer] () throws(KafkaError) in try makeProducer(.none) }
+    self.single = single
+    return single
   }
 
   package func append(
     _ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
-  ) { append(record, [], then: report) }
+  ) { append(record, [], by: producer, then: report) }
 
   package func append(
     _ announcement: Announcement, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     append(
       KafkaRecord(topic: announcement.topic.name, key: announcement.key, value: announcement.value),
-      announcement.headers, then: report)
+      announcement.headers, by: producer, then: report)
   }
 
   private func append(
-    _ record: KafkaRecord, _ headers: [EventRecord.Header],
+    _ record: KafkaRecord, _ headers: [EventRecord.Header], by producer: RenewableProducer,
     then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     let living: Producer
     do throws(KafkaError) { living = try producer.living() } catch { return report(.failure(EventLogError(error))) }
     living.send(record, adding: headers.count) { list in
       for header in headers { list.add(header.name, header.value) }
-    } then: { [producer] result in
+    } then: { result in
       switch result {
       case .success(let position):
         report(.success(EventLogPosition(partition: position.partition, offset: position.offset)))
@@ -74,7 +127,12 @@ package final class KafkaEventLog: EventLog {
     }
   }
 
-  package func close(within patience: Duration) async { await producer.close(within: patience) }
+  package func close(within patience: Duration) async {
+    isClosed = true
+    let end = Loop.now + patience
+    await producer.close(within: patience)
+    await single?.close(within: max(end - Loop.now, .zero))
+  }
 }
 
 extension KafkaRecord {

@@ -13,12 +13,8 @@ extension IngressService {
     let keys = AppleKeys(configuration.apple, userAgent: "siwa-ingress", registry: registry, logger: logger)
     await keys.restore()
     let kafka = try configuration.kafka.configuration(of: "siwa-ingress")
-    let metrics = KafkaMetrics(registry)
-    let log = try KafkaEventLog(topics: [.accountEvents, .quarantine, .signingKeys]) { () throws(KafkaError) in
-      let producer = try Producer(kafka, deadline: configuration.ingress.logDeadline, log: logger.forKafka)
-      producer.onStatistics = { metrics.note($0, after: $1) }
-      return producer
-    }
+    let log = try KafkaEventLog(
+      topics: [.accountEvents, .quarantine, .signingKeys], kafka, deadline: configuration.ingress.logDeadline, registry: registry, logger: logger)
     let publisher = try await EventPublisher(
       configuration.ingress, log: log, registry: registry, logger: logger, now: { Timestamp.now })
     let verifier = NotificationVerifier(

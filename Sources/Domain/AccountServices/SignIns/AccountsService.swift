@@ -64,12 +64,8 @@ package final class AccountsService: Service {
     self.signIns = signIns
     exchanges = ExchangeWatch(store, metrics: metrics, logger: logger, now: { Timestamp.now })
     let kafka = try configuration.kafka.configuration(of: AccountsCommand.program)
-    let kafkaMetrics = KafkaMetrics(registry)
-    let log = try KafkaEventLog(topics: [.accountEvents]) { () throws(KafkaError) in
-      let producer = try Producer(kafka, deadline: OutboxPublisher.logDeadline, log: logger.forKafka)
-      producer.onStatistics = { kafkaMetrics.note($0, after: $1) }
-      return producer
-    }
+    let log = try KafkaEventLog(
+      topics: [.accountEvents], kafka, deadline: OutboxPublisher.logDeadline, registry: registry, logger: logger)
     let outbox = OutboxPublisher(
       store, log, holder: Base64URL.encode(try SecureRandom.bytes(16)), random: { Double.random(in: 0...1) },
       now: { Timestamp.now }, registry: registry, logger: logger)

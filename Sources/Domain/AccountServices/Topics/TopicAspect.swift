@@ -16,6 +16,8 @@ package enum TopicAspect: String, Sendable, CaseIterable, Comparable {
   case retention = "retention.ms"
   /// How much is kept of a partition.
   case retentionBytes = "retention.bytes"
+  /// How large a batch of records may be.
+  case largestBatch = "max.message.bytes"
   /// Whose clock decides how old a record is.
   case timestamps = "message.timestamp.type"
   /// Whether a broker that lacks records may take over.

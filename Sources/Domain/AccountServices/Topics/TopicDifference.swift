@@ -38,7 +38,7 @@ extension TopicPlan {
     compare(.replication, replication, state.replication, isWeakness: state.replication < replication)
     for (aspect, expected) in settings.sorted(by: { $0.key < $1.key }) {
       let found = state[aspect] ?? "unknown"
-      guard found != expected else { continue }
+      guard !aspect.holds(found, as: expected) else { continue }
       differences.append(
         TopicDifference(
           topic: topic, aspect: aspect, expected: expected, found: found,
@@ -49,10 +49,15 @@ extension TopicPlan {
 }
 
 extension TopicAspect {
+  /// Whether a setting is as it is to be.
+  fileprivate func holds(_ found: String, as expected: String) -> Bool {
+    self == .largestBatch ? Self.number(found) >= Self.number(expected) : found == expected
+  }
+
   /// Whether a setting that differs lets records go that were to be kept.
   fileprivate func isWeaker(_ found: String, than expected: String) -> Bool {
     switch self {
-    case .minimumInSync:
+    case .minimumInSync, .largestBatch:
       return Self.number(found) < Self.number(expected)
     case .retention, .retentionBytes:
       return Self.limit(found) < Self.limit(expected)

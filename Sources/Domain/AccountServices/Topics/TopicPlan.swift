@@ -69,6 +69,8 @@ package struct TopicPlan: Sendable, Hashable {
       .minimumInSync: String(minimumInSync), .uncleanElection: "false", .retentionBytes: "-1",
       // By the clock of the ingress, one that is ahead would have its records refused, one that is behind deleted.
       .timestamps: "LogAppendTime",
+      // A topic that takes less refuses batches of healthy records. This is Kafka's own default, which holds any of ours.
+      .largestBatch: "1048588",
     ]
     switch kept {
     case .days(let days):

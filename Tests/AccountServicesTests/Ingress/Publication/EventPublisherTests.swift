@@ -434,6 +434,30 @@ import Testing
     }
   }
 
+  /// A broker refuses a batch as a whole, whosever records are in it.
+  @Test func whatIsTooLargeInABatchIsOnItsTopicAlone() async throws {
+    try await PublisherRig.run { rig in
+      rig.log.fault = { _ in .tooLarge }
+      for number in 1...3 { try await rig.publish(.sample(number)) }
+      let key = EventRecord(topic: .signingKeys, key: Array("W6WcOKB".utf8), value: Array("{}".utf8), headers: [])
+      _ = try await rig.publisher.publish(key, as: nil)
+      try await rig.untilDrained()
+      #expect(ids(on: .accountEvents, rig) == ["event-1", "event-2", "event-3"] && ids(on: .quarantine, rig) == [])
+      #expect(rig.log.signingKeys.count == 1)
+      #expect(rig.lines.lines.allSatisfy { !$0.contains("the log refuses a record") })
+    }
+  }
+
+  @Test func whatIsTooLargeAloneWaitsInQuarantine() async throws {
+    try await PublisherRig.run { rig in
+      rig.log.fault = { $0.topic == .accountEvents ? .tooLarge : nil }
+      rig.log.faultAlone = { $0.text(of: "ce_id") == "event-1" ? .tooLarge : nil }
+      for number in 1...3 { try await rig.publish(.sample(number)) }
+      try await rig.untilDrained()
+      #expect(ids(on: .accountEvents, rig) == ["event-2", "event-3"] && ids(on: .quarantine, rig) == ["event-1"])
+    }
+  }
+
   /// It was not acknowledged, so the spool has it still.
   @Test func whatWasOnItsWayToQuarantineIsBroughtThereByTheNextProcess() async throws {
     try await PublisherRig.run { rig in

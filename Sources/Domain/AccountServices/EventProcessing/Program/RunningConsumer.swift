@@ -25,12 +25,8 @@ package final class RunningConsumer {
     _ configuration: ConsumerConfiguration<Program>, store: any AccountStore, registry: MetricsRegistry, logger: Logger
   ) async throws {
     let kafka = try configuration.kafka.configuration(of: Program.program)
-    let metrics = KafkaMetrics(registry)
-    let log = try KafkaEventLog(topics: [.deadLetters(of: Program.consumer)]) { () throws(KafkaError) in
-      let producer = try Producer(kafka, deadline: ConsumerSettings.logDeadline, log: logger.forKafka)
-      producer.onStatistics = { metrics.note($0, after: $1) }
-      return producer
-    }
+    let log = try KafkaEventLog(
+      topics: [.deadLetters(of: Program.consumer)], kafka, deadline: ConsumerSettings.logDeadline, registry: registry, logger: logger)
     let settings = configuration.consumer
     let surroundings = ConsumerSurroundings(
       store: store, log: log, kafka: kafka, concurrency: settings.bounds.concurrency,

@@ -268,10 +268,11 @@ package final class EventPublisher {
     logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause())])
   }
 
-  /// Whether the log never takes a record. A new one that its own topic refuses is brought to quarantine soon; nil stands
-  /// for one that quarantine did not take.
+  /// Whether the log never takes a record. A new one that is refused as too large is soon tried alone, and one that its own
+  /// topic refuses is brought to quarantine; nil stands for one that quarantine did not take.
   private func isHopeless(_ error: EventLogError, _ submission: Submission?) -> Bool {
-    error.outcome == .refused && submission.flatMap { EventRecord(letterOf: $0.record) } == nil
+    guard let submission else { return error.outcome == .refused }
+    return error.outcome == .refused && !error.isTooLarge && EventRecord(letterOf: submission.record) == nil
   }
 
   /// Says once of each record that the log refuses it.
