@@ -15,7 +15,8 @@ struct AuditCompleteness: Command {
 
     \(ConcernedConsumers.table.map { "  \($0.types.joined(separator: ", ")):\n    \($0.consumers.names.joined(separator: ", "))\n" }.joined())
     A line for each obligation that is open: whether it is overdue, when the event came, its age, type, id, who is waited
-    for, and the entry in the log. Then what the log itself has not seen, which may be more than is open.
+    for, and the entry in the log. Then what the log itself has not seen, which may be more than is open: events count in
+    each period in which they may have come, whenever it was noticed that they are missing.
 
     What waits in quarantine is none yet: see 'siwa quarantine list'. The log is read once; some hundred bytes of memory
     are needed for each obligation that is open at a time, and for each effect that was logged before its obligation, so

@@ -67,6 +67,35 @@ import TransparencyLog
     #expect(report.decisions.count == 0 && report.outcomes.map(\.count) == [1, 1, 1, 1])
   }
 
+  /// Events came at 20 and went before the log saw them, which was noticed at 50; then it goes on.
+  @Test func whatIsMissingCountsInThePeriodInWhichItMayHaveCome() throws {
+    var history = SampleHistory()
+    history.comes("met", at: 10)
+    history.isDone("met", at: 11)
+    let before = history.entries.map { Self.placed($0, in: 3) }
+    history.misses(2..<7, of: .accountEvents, at: 50)
+    history.misses(2..<7, of: .outcomes, at: 50)
+    let entries = before + history.entries.suffix(2)
+    func gaps(_ from: Double?, _ to: Double?) -> Int {
+      let period = AuditPeriod(from: from.map(SampleHistory.moment), to: to.map(SampleHistory.moment))
+      var reporter = AuditReporter(of: ConcernedConsumers(without: []), in: period, within: .seconds(600))
+      for (index, entry) in entries.enumerated() { reporter.take(entry, at: UInt64(index)) }
+      return reporter.gaps.count
+    }
+    #expect(gaps(nil, 5) == 0, "all of that is there: a record of 10 stands before the gap")
+    #expect(gaps(nil, 10) == 0 && gaps(15, 30) == 1 && gaps(nil, 30) == 1, "noticed later, and of this time perhaps")
+    #expect(gaps(40, 60) == 2 && gaps(nil, nil) == 2, "noticed in the period")
+    #expect(gaps(51, nil) == 0, "all of it came before")
+  }
+
+  /// The same entry, if it is an obligation, of another partition.
+  private static func placed(_ entry: AuditEntry, in partition: Int32) -> AuditEntry {
+    guard case .obligation(var obligation) = entry else { return entry }
+    let origin = obligation.source.origin
+    obligation.source = .init(RecordOrigin(origin.topic, partition, origin.offset), at: obligation.source.time)
+    return .obligation(obligation)
+  }
+
   @Test func theJSONOfAReportSaysTheSame() async throws {
     let json = try JSONValue(
       decoding: try await report().json.bytes, JSONLimits(bytes: 1 << 20, depth: 16, members: 8192))

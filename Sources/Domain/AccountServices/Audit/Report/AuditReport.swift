@@ -110,8 +110,10 @@ package struct AuditReporter: Sendable {
   private var outcomes: [String: [String: Int]] = [:]
   private var nameCount = 0
   private var decisions = AuditReport.Listing<AuditReport.DecisionRow>()
-  /// What was noticed in the period that the log has not seen.
+  /// What the log has not seen: what was noticed in the period, and events that may have come in it.
   package private(set) var gaps = AuditReport.Listing<AuditEntry.Gap>()
+  /// The newest times of the events' records so far, by partition: what is missing behind them came later.
+  private var newest: [Int32: Timestamp] = [:]
   private var signatures: [AuditEntry.Obligation.Signature: Int] = [:]
   private var unproven = AuditReport.Listing<AuditReport.ObligationRow>()
 
@@ -126,6 +128,10 @@ package struct AuditReporter: Sendable {
     completeness.take(entry, at: index)
     switch entry {
     case .obligation(let obligation):
+      if let time = obligation.source.time {
+        let partition = obligation.source.origin.partition
+        newest[partition] = max(newest[partition] ?? time, time)
+      }
       guard period.contains(obligation.came) else { return }
       signatures[obligation.signature, default: 0] += 1
       if [.unknownKey, .refused].contains(obligation.signature) {
@@ -138,8 +144,19 @@ package struct AuditReporter: Sendable {
         .init(
           index: index, time: decision.time, decision: decision.kind.rawValue,
           subject: decision.source.origin.topic, event: decision.id, person: decision.person, reason: decision.reason))
-    case .gap(let gap): if period.contains(gap.time) { gaps.add(gap) }
+    case .gap(let gap): if period.contains(gap.time) || mayLackEvents(gap) { gaps.add(gap) }
     }
+  }
+
+  /// Whether events of the period may be among what is missing. It is noticed later than they came, perhaps behind the end
+  /// of the period: they came behind the last record of their partition that the log has.
+  ///
+  /// A missing outcome leaves its obligation open, so that needs no such word.
+  private func mayLackEvents(_ gap: AuditEntry.Gap) -> Bool {
+    guard gap.topic == Topic.accountEvents.name, gap.cause != .unreadable else { return false }
+    guard period.from.map({ $0 <= gap.time }) ?? true else { return false }
+    guard let before = newest[gap.partition], let end = period.to else { return true }
+    return before < end
   }
 
   private mutating func take(_ facts: EffectFacts, of effect: AuditEntry.Effect, at index: UInt64) {
