@@ -308,6 +308,37 @@ import Testing
     #expect(try await LogView.open(source, trusting: trust).checkpoint.key == next.key)
   }
 
+  /// A log shows a checkpoint before a witness has cosigned it. One that is cosigned stands beside it.
+  @Test func theLastCosignedCheckpointStandsInForOneThatIsNotYetCosigned() async throws {
+    let (log, tree) = (try await log(), NaiveTree(entries: Self.entries))
+    let witness = try Cosigner(name: "witness.example/1", seed: [UInt8](repeating: 1, count: 32))
+    let trust = try LogTrust(origin: Self.origin, key: signer.key, policy: WitnessPolicy(1, of: [witness.key]))
+    func verdict(since older: [TreeHead] = []) async throws -> Result<VerifiedLog, LogFinding> {
+      try await LogView.verify(log, trusting: trust, since: older, progress: { _, _ in }, entry: { _, _ in })
+    }
+    func expectNotCosigned(since older: [TreeHead] = [], _ comment: Comment) async throws {
+      let outcome = try await verdict(since: older)
+      #expect(throws: LogFinding.self, comment) { try outcome.get() }
+      if case .failure(let finding) = outcome { #expect(finding.kind == .notCosigned, "\(finding), \(comment)") }
+    }
+    try await expectNotCosigned("there is none")
+    let note = try await SignedNote.sign(Checkpoint(origin: Self.origin, head: tree.head(512)).text, with: signer)
+    log["checkpoint.witnessed"] = note.bytes
+    try await expectNotCosigned("it is not cosigned either")
+    let signatures = note.signatures + [try witness.cosign(note.text, at: 7)]
+    log["checkpoint.witnessed"] = try SignedNote(text: note.text, signatures).bytes
+    let verified = try await verdict(since: [tree.head(300)]).get().checkpoint
+    #expect(verified.checkpoint.head == tree.head(512) && verified.uncosignedSize == 700)
+    #expect(verified.cosignatures.map(\.witness) == [witness.key])
+    #expect(try await LogView.open(log, trusting: trust).checkpoint.checkpoint.size == 512)
+    try await expectNotCosigned(since: [tree.head(600)], "it is no log that has shrunk")
+    let next = try NoteSigner.generate(name: Self.origin).signer
+    log["keys"] = try await KeyRotation.sign(
+      Checkpoint(origin: Self.origin, head: tree.head(700)), from: signer, to: next
+    ).note.bytes
+    try await expectNotCosigned("it is by a key that was replaced")
+  }
+
   @Test func aLogThatCannotBeReadIsNoFinding() async throws {
     struct Broken: LogSource {
       let log: MemoryLog

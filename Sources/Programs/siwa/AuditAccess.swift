@@ -53,7 +53,19 @@ struct AuditAccess {
   /// The same with the log at its newest checkpoint.
   @Loop
   func open(_ body: @Loop (AuditLog, Log) async throws -> ExitCode) async -> ExitCode {
-    await run { log in try await body(try await AuditLog.open(log.source, trusting: log.trust), log) }
+    await run { known in
+      let log = try await AuditLog.open(known.source, trusting: known.trust)
+      Self.mentionStandIn(log.checkpoint)
+      return try await body(log, known)
+    }
+  }
+
+  /// Says on standard error where what follows is not by the newest checkpoint, because witnesses have not cosigned that.
+  static func mentionStandIn(_ checkpoint: VerifiedCheckpoint) {
+    guard let newest = checkpoint.uncosignedSize else { return }
+    Terminal.complain(
+      "siwa: the newest checkpoint, of \(newest) entries, is not cosigned: this is by the last one that all witnesses have cosigned, of \(checkpoint.checkpoint.size)"
+    )
   }
 
   /// What the configuration says; nil where the command line says it all, for who has no configuration.

@@ -95,6 +95,7 @@ struct AuditVerify: Command {
       lines.append("Cosigned by \(names.isEmpty ? "nobody" : names)")
     }
     for head in older { lines.append("Continues   the \(head.size) entries of \(head.root)") }
+    AuditAccess.mentionStandIn(checkpoint)
     Terminal.say(lines.joined(separator: "\n"))
   }
 }

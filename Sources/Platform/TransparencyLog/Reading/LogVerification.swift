@@ -22,7 +22,7 @@ extension LogView {
     entry: (_ index: UInt64, _ entry: RawSpan) throws -> Void
   ) async throws -> Result<VerifiedLog, LogFinding> {
     do {
-      let (checkpoint, trust) = try await open(source, trusting: trust)
+      let (checkpoint, trust) = try await open(source, trusting: trust, reaching: older.map(\.size).max() ?? 0)
       let known = older + trust.history.rotations.map(\.head)
       var tree = WholeTree(source, checkpoint.checkpoint.head, known: known)
       try await tree.verify(progress: progress, entry: entry)
@@ -35,19 +35,55 @@ extension LogView {
   /// The log's checkpoint, verified, and trust in the log with the keys of its history. Throws a `LogFinding` where they are
   /// not to be believed.
   ///
+  /// A log shows its newest checkpoint before its witnesses have cosigned it. Where that one lacks the cosignatures that
+  /// are asked for, the last one that all witnesses of the log have cosigned stands in for it, and says so.
+  ///
   /// A rotation may happen meanwhile. The keys are read behind the checkpoint, so that a new key's is not taken for a
   /// stranger's; and both once more where the keys tell of a larger tree, which was published before they were.
   package static func open(
     _ source: any LogSource, trusting trust: LogTrust
+  ) async throws -> (checkpoint: VerifiedCheckpoint, trust: LogTrust) {
+    try await open(source, trusting: trust, reaching: 0)
+  }
+
+  /// The same. What has fewer than `known` entries stands in for nothing: the log was seen larger.
+  private static func open(
+    _ source: any LogSource, trusting trust: LogTrust, reaching known: UInt64
   ) async throws -> (checkpoint: VerifiedCheckpoint, trust: LogTrust) {
     var trust = trust
     for _ in 0..<3 {
       let note = try await readNote(of: source)
       trust = try await follow(trust, in: source)
       let size = try await judging(LogPath.checkpoint) { try Checkpoint(note.text).size }
-      if trust.replacement(after: size) == nil { return (try await verify(note, trusting: trust), trust) }
+      if trust.replacement(after: size) == nil {
+        return (try await verify(note, of: source, trusting: trust, reaching: known), trust)
+      }
     }
-    return (try await verify(try await readNote(of: source), trusting: trust), trust)
+    let note = try await readNote(of: source)
+    return (try await verify(note, of: source, trusting: trust, reaching: known), trust)
+  }
+
+  /// The newest checkpoint of a source, verified, or the one that stands in for it.
+  private static func verify(
+    _ note: SignedNote, of source: any LogSource, trusting trust: LogTrust, reaching known: UInt64
+  ) async throws -> VerifiedCheckpoint {
+    do {
+      return try await verify(note, trusting: trust)
+    } catch let finding as LogFinding where finding.kind == .notCosigned {
+      let standIn = try await judging(LogPath.witnessed) { () async throws -> VerifiedCheckpoint? in
+        guard let bytes = try await source.read(LogPath.witnessed, limit: SignedNote.maximumByteCount) else {
+          return nil
+        }
+        var verified = try trust.verify(SignedNote(bytes))
+        verified.uncosignedSize = try Checkpoint(note.text).size
+        return verified
+      }
+      // One by a key that was replaced since can be of anybody who has that key.
+      guard let standIn, standIn.checkpoint.size >= known,
+        trust.replacement(after: standIn.checkpoint.size) == nil
+      else { throw finding }
+      return standIn
+    }
   }
 
   /// The log's checkpoint, verified. Throws a `LogFinding` where it is not to be believed, or smaller than the tree at

@@ -16,6 +16,9 @@ package struct VerifiedCheckpoint: Sendable {
   package let key: VerifierKey
   /// The cosignatures by witnesses of the policy, which verify.
   package let cosignatures: [Cosignature]
+  /// How many entries the log's newest checkpoint covers, where that is not cosigned yet and this one stands in for it: the
+  /// last one that all witnesses of the log have cosigned.
+  package internal(set) var uncosignedSize: UInt64?
 
   init(_ checkpoint: Checkpoint, _ note: SignedNote, by key: VerifierKey, _ cosignatures: [Cosignature]) {
     (self.checkpoint, self.note, self.key, self.cosignatures) = (checkpoint, note, key, cosignatures)
