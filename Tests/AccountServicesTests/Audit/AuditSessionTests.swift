@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import ConsumerSupport
+import Dispatch
 import EventLoop
 import Foundation
 import Kafka
@@ -51,6 +52,31 @@ import TransparencyLog
     try await rig.run { _ in try await until { try rig.checkpoint() != nil } }
     let checkpoint = try #require(try rig.checkpoint()).checkpoint
     #expect(checkpoint.size == 0 && checkpoint.root == .empty)
+  }
+
+  /// Nobody says how many entries there are of what a hanging disk is given, nor that it hangs.
+  @Test func whatAHangingDiskIsGivenWaitsFromThenOn() async throws {
+    try await rig.run { _ in
+      try await until { try rig.checkpoint() != nil }
+      let (entered, end) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+      let hanging = Task { [journal = rig.journal] in
+        try await journal.run { _ in
+          entered.continuation.yield()
+          end.wait()
+        }
+      }
+      for await _ in entered.stream { break }
+      rig.put(event(0))
+      let hasWaited: Result<Void, any Error>
+      do {
+        hasWaited = .success(try await until { rig.metrics.waiting > .milliseconds(1) })
+      } catch { hasWaited = .failure(error) }
+      end.signal()
+      try await hanging.value
+      try hasWaited.get()
+      try await rig.untilPublished(1)
+      try await until { rig.metrics.waiting == .zero }
+    }
   }
 
   @Test func theNextOneGoesOnAndReadsNothingTwice() async throws {

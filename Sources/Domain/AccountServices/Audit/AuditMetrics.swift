@@ -19,6 +19,8 @@ package final class AuditMetrics {
   private let answers: [(status: Int, counter: Counter)]
   private var publishedAt: MonotonicTime?
   private var waitingSince: MonotonicTime?
+  /// Since when the disk is given a batch that it has not taken yet.
+  private var takingSince: MonotonicTime?
 
   /// Makes the metrics in `registry`, with one for each of these witnesses.
   package init(_ registry: MetricsRegistry, witnesses names: [String]) {
@@ -59,8 +61,8 @@ package final class AuditMetrics {
     ) { [weak self] in Loop.assumeIsolated { Self.seconds(since: self?.publishedAt) } }
     registry.gauge(
       "siwa_audit_log_waiting_seconds",
-      "How long the oldest entry waits for a checkpoint; 0 where all are published. Alarm beyond a minute."
-    ) { [weak self] in Loop.assumeIsolated { Self.seconds(since: self?.waitingSince) } }
+      "How long the oldest of what was read waits for a checkpoint; 0 where all is published. Alarm beyond a minute."
+    ) { [weak self] in Loop.assumeIsolated { Self.seconds(since: self?.oldest) } }
     for topic in AuditedTopic.all {
       registry.gauge(
         "siwa_audit_log_lag", "Records on the topic that were not read yet, as far as is known.",
@@ -68,6 +70,20 @@ package final class AuditMetrics {
       ) { [weak self] in Loop.assumeIsolated { Double(self?.lag(topic) ?? 0) } }
     }
   }
+
+  private var oldest: MonotonicTime? { [waitingSince, takingSince].compactMap(\.self).min() }
+
+  /// How long the oldest of what was read waits for a checkpoint; zero where all is published.
+  package var waiting: Duration { oldest.map { MonotonicTime.now - $0 } ?? .zero }
+
+  /// A batch is given to the disk. One that hangs never says how many entries came of it.
+  func beginTaking() { takingSince = .now }
+
+  /// The disk has taken the batch, or has failed.
+  func endTaking() { takingSince = nil }
+
+  /// Another process writes the log: what waited here is its to publish.
+  func standBy() { (publishedAt, waitingSince) = (nil, nil) }
 
   func count(_ taken: AuditJournal.Taken) {
     repeated.increment(by: UInt64(taken.repeated))

@@ -12,6 +12,8 @@ import TransparencyLog
 package final class AuditLogService: Service {
   /// How long the log is left alone after it could not be gone on with, or while another process has it.
   private static let pause = Duration.seconds(1)
+  /// How much longer than its interval a checkpoint may take before the log is not ready: a disk that hangs says nothing.
+  private static let patience = Duration.seconds(60)
   /// How long a witness may take for an answer.
   private static let witnessDeadline = Duration.seconds(10)
 
@@ -119,7 +121,11 @@ package final class AuditLogService: Service {
 
   private var logState: Readiness.State {
     guard let session, session.isProven || !isOnProbation else { return .notReady(cause: failure) }
-    return session.signingFailure.map { .notReady(cause: "checkpoints cannot be signed: \($0)") } ?? .ready
+    if let cause = session.signingFailure { return .notReady(cause: "checkpoints cannot be signed: \(cause)") }
+    guard metrics.waiting <= settings.interval + Self.patience else {
+      return .notReady(cause: "what was read is not published: the disk takes too long")
+    }
+    return .ready
   }
 
   // MARK: Sessions
@@ -198,6 +204,7 @@ package final class AuditLogService: Service {
     let (words, isLocked) = ("\(error)", (error as? LogError)?.code == .locked)
     let isNews = failure != words || session?.isProven == true
     (failure, isOnProbation, session) = (words, !isLocked, nil)
+    if isLocked { metrics.standBy() }
     // At once, not when it is looked at next: who reads of it finds it so.
     readiness.note(.log, logState, logger)
     guard isNews else { return }

@@ -100,6 +100,8 @@ package final class AuditSession {
   /// Has a batch appended, and waits for keys of Apple's that it needs.
   private func take(_ batch: AuditReader.Batch) async throws {
     var (first, awaitsKeys) = (0, true)
+    metrics.beginTaking()
+    defer { metrics.endTaking() }
     while true {
       let taken = try await journal.run { [translation, ring = keys.ring, first, awaitsKeys] journal in
         try journal.take(batch, from: first, translation, keys: ring, awaitsKeys: awaitsKeys, at: .now)
