@@ -187,11 +187,24 @@ package final class AuditLogService: Service {
           witness.url, key: witness.key, client: client, within: Self.witnessDeadline, source: disk)
       )
     }
-    let last = try await disk.read(LogPath.witnessed, limit: SignedNote.maximumByteCount)
-    let size = try last.map { try Checkpoint(SignedNote($0).text).size }
+    let size = try await witnessedSize()
     return WitnessRounds(witnesses, witnessedSize: size, metrics: metrics, logger: logger) { [journal] step in
       if let newest = step.newest { _ = try await journal.run { try $0.publish(newest) } }
       if let witnessed = step.witnessed { try await journal.run { try $0.publish(witnessed: witnessed) } }
+    }
+  }
+
+  /// The size of the last checkpoint that all witnesses have cosigned. A damaged file says nothing: the next one replaces
+  /// it, and nothing else follows from it.
+  private func witnessedSize() async throws -> UInt64? {
+    guard let bytes = try await disk.read(LogPath.witnessed, limit: SignedNote.maximumByteCount) else { return nil }
+    do throws(LogError) {
+      return try Checkpoint(SignedNote(bytes).text).size
+    } catch {
+      logger.warning(
+        "the last checkpoint that all witnesses have cosigned is damaged: the next one takes its place",
+        ["log.file": .string(LogPath.witnessed), "cause": .describing(error)])
+      return nil
     }
   }
 
