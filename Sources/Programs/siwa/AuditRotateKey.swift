@@ -13,9 +13,10 @@ struct AuditRotateKey: Command {
     stands by; run this; let audit-log.private-key name the new file, and start siwa-audit-log again. audit.key stays what it
     is: the first key.
 
-    Nobody has to be told. The rotation stands in the log's file 'keys', signed by both keys, and is published with the log:
-    whoever trusts the first key comes to the new one by it. What the old key signs for a larger tree than today's counts
-    for nothing from now on, so its file can be destroyed.
+    Of those who verify the log nobody has to be told. The rotation stands in its file 'keys', signed by both keys, and is
+    published with it: whoever trusts the first key comes to the new one by it. What the old key signs for a larger tree
+    than today's counts for nothing from now on, so its file can be destroyed. Witnesses have to be given the new key: they
+    know no rotations.
 
     A receipt that is made later is checked with the file 'keys' ('siwa audit check --keys'). One that was made before is
     proven by the witnesses that cosigned it, or by the log itself ('siwa audit check --log').
