@@ -134,6 +134,18 @@ import TransparencyLog
     #expect(try index.numbers(of: id, limit: 9).count == 2)
   }
 
+  /// A partition had another leader for a moment, whose clock was ahead.
+  @Test func anIndexThatIsMadeAnewTakesNoTopicForAnotherOne() async throws {
+    for (number, time) in ([1000, 3000, 2000] as [Int64]).enumerated() { rig.put(event(number), at: time) }
+    try await rig.run { _ in try await rig.untilPublished(3) }
+    AuditIndex.remove(in: rig.directory)
+    try await rig.run { _ in
+      rig.put(event(3), at: 4000)
+      try await rig.untilPublished(4)
+    }
+    #expect(try await rig.entries().map(\.words) == (0..<4).map { "obligation event-\($0) none" })
+  }
+
   @Test func aTopicThatIsMadeAnewIsReadAgainAndSaidOnce() async throws {
     for number in 0..<5 { rig.put(event(number)) }
     try await rig.run { _ in

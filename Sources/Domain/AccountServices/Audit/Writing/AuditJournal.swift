@@ -83,8 +83,11 @@ package final class AuditJournal {
       let (origin, offset) = entry.next
       // Letters are read from their beginning, since most of them leave no entry.
       guard AuditedTopic.named(origin.topic)?.isCompacted == false else { continue }
-      let note = entry.recordTime.map { "\(offset) \($0.milliseconds) \($0.milliseconds)" }
-      try set(CommittedOffset(offset, note: note ?? ""), of: TopicPartition(origin.topic, origin.partition))
+      let place = TopicPartition(origin.topic, origin.partition)
+      // The last record need not be the newest one: where a partition's leader changes, its clock does.
+      let before = PartitionContinuity(positions[place]).newest ?? 0
+      let newest = entry.recordTime.map { max($0.milliseconds, before) }
+      try set(CommittedOffset(offset, note: newest.map { "\(offset) \($0) \($0)" } ?? ""), of: place)
     }
     guard let last = entries.last else { return }
     lastLeaf = MerkleHash.leaf(last).bytes
