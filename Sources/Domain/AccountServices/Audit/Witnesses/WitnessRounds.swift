@@ -17,7 +17,6 @@ package final class WitnessRounds {
   private let metrics: AuditMetrics
   private let logger: Logger
   private var checkpoints: WitnessedCheckpoints
-  private var head: TreeHead?
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   /// Witnesses, and what is done with a checkpoint that gets a cosignature. `witnessedSize` is that of the last one that all
@@ -34,8 +33,7 @@ package final class WitnessRounds {
   /// A checkpoint was published.
   package func announce(_ note: SignedNote, _ head: TreeHead) {
     guard !witnesses.isEmpty, head.size > 0 else { return }
-    checkpoints.announce(note, of: head.size)
-    self.head = head
+    checkpoints.announce(note, head)
     wake()
   }
 
@@ -52,20 +50,21 @@ package final class WitnessRounds {
     }
   }
 
-  /// Has one witness cosign each time the newest checkpoint, when it is done with the one before.
+  /// Has one witness cosign each time one of the newest checkpoints, when it is done with the one before.
   private func ask(_ witness: Witness) async {
-    var cosigned: UInt64?
-    var (failures, lastFailure) = (0, "")
-    while let (head, note) = await newest(after: cosigned) {
+    var (size, failures, lastFailure) = (UInt64(0), 0, "")
+    while let (head, note) = await next(from: size) {
       do {
         let answer = try await witness.client.cosign(note, head)
         let step = try checkpoints.add(answer, of: head.size)
         try await publish(step)
         if step.witnessed != nil { metrics.noteWitnessed(head.size) }
         if failures > 0 { logger.info("a witness cosigns again", ["witness": .string(witness.name)]) }
-        (cosigned, failures, lastFailure) = (head.size, 0, "")
+        (size, failures, lastFailure) = (head.size + 1, 0, "")
       } catch {
         if Task.isCancelled { return }
+        // It may have cosigned it all the same, and takes none before it any more.
+        size = head.size
         failures += 1
         metrics.countFailure(of: witness.name)
         if lastFailure != "\(error)" { complain(of: witness, error) }
@@ -75,22 +74,17 @@ package final class WitnessRounds {
     }
   }
 
-  /// Waits for a checkpoint of another size than the one that was cosigned last. Nil once the task is cancelled.
-  func newest(after size: UInt64?) async -> (TreeHead, SignedNote)? {
+  /// Waits for a checkpoint of at least `size` entries. Nil once the task is cancelled.
+  func next(from size: UInt64) async -> (head: TreeHead, note: SignedNote)? {
     while !Task.isCancelled {
-      if let known = known(after: size) { return known }
+      if let next = checkpoints.next(from: size) { return next }
       await withCheckedContinuation { continuation in
         // A task that does not prefer the loop's executor has given way since it looked.
-        if Task.isCancelled || known(after: size) != nil { return continuation.resume() }
+        if Task.isCancelled || checkpoints.next(from: size) != nil { return continuation.resume() }
         waiters.append(continuation)
       }
     }
     return nil
-  }
-
-  private func known(after size: UInt64?) -> (TreeHead, SignedNote)? {
-    guard let head, let newest = checkpoints.newest, head.size == newest.size, head.size != size else { return nil }
-    return (head, newest.note)
   }
 
   private func wake() {

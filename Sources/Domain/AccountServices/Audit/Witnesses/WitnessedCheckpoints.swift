@@ -12,11 +12,22 @@ package struct WitnessedCheckpoints: Sendable {
     package var witnessed: SignedNote?
   }
 
+  /// A checkpoint of late.
+  private struct Announced: Sendable {
+    let number: UInt64
+    let head: TreeHead
+    var note: SignedNote
+
+    /// How early witnesses take it.
+    var rank: Int { number.trailingZeroBitCount }
+  }
+
   /// How many checkpoints are remembered: a witness may take so many intervals for its answer.
-  private static let memory = 64
+  private static let memory = 256
 
   private let witnesses: [VerifierKey]
-  private var notes: [(size: UInt64, note: SignedNote)] = []
+  private var notes: [Announced] = []
+  private var count: UInt64 = 0
   private var witnessedSize: UInt64?
 
   /// Nothing announced yet. `witnessedSize` is that of the last checkpoint that all of them have cosigned.
@@ -24,19 +35,30 @@ package struct WitnessedCheckpoints: Sendable {
     (self.witnesses, self.witnessedSize) = (witnesses, witnessedSize)
   }
 
-  /// The newest checkpoint.
-  package var newest: (size: UInt64, note: SignedNote)? { notes.last }
+  /// The checkpoint of at least `size` entries that a witness is to cosign next; nil where there is none yet.
+  ///
+  /// If each took the newest one, witnesses that are slower than checkpoints come would cosign different ones, and hardly
+  /// any would ever have all cosignatures. So each takes the one whose number can be halved most often: there they meet,
+  /// whatever their paces, and come to the newest one where no others follow it. One alone has nobody to meet.
+  package func next(from size: UInt64) -> (head: TreeHead, note: SignedNote)? {
+    let open = notes.filter { $0.head.size >= size }
+    let next = witnesses.count > 1 ? open.max { ($0.rank, $0.number) < ($1.rank, $1.number) } : open.last
+    return next.map { ($0.head, $0.note) }
+  }
 
   /// A checkpoint was published, which is larger than those before it, or has more cosignatures than it had.
-  package mutating func announce(_ note: SignedNote, of size: UInt64) {
-    notes.removeAll { $0.size >= size }
-    notes.append((size, note))
+  package mutating func announce(_ note: SignedNote, _ head: TreeHead) {
+    notes.removeAll { $0.head.size >= head.size }
+    notes.append(Announced(number: count, head: head, note: note))
+    count += 1
     if notes.count > Self.memory { notes.removeFirst() }
   }
 
   /// A witness has cosigned the checkpoint of that size: `answer` is its note with the cosignature.
   package mutating func add(_ answer: SignedNote, of size: UInt64) throws(LogError) -> Step {
-    guard let place = notes.firstIndex(where: { $0.size == size && $0.note.text == answer.text }) else { return Step() }
+    guard let place = notes.firstIndex(where: { $0.head.size == size && $0.note.text == answer.text }) else {
+      return Step()
+    }
     var signatures = notes[place].note.signatures
     for signature in answer.signatures {
       // A newer cosignature of the same key takes the place of the older one.
