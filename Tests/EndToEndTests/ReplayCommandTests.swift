@@ -141,6 +141,15 @@ import Testing
       let other = try await stage.siwa(
         "replay", "--in", file, "--to-topic", "shop.copy", "--type", "account-delete", "--resume", journal)
       #expect(other.end == .exit(1) && other.errors == "siwa: \(journal): of another replay\n")
+      // Nor is a part of the topic taken for another one, or a file for the one that had its name.
+      let part = try await stage.siwa(
+        "replay", "--in", file, "--to-topic", "shop.copy", "--from", "2020-01-01", "--resume", journal)
+      #expect(part.end == .exit(1) && part.errors == "siwa: \(journal): of another replay\n", "\(part)")
+      try FileManager.default.removeItem(atPath: file)
+      let anew = try await stage.siwa("replay", "events", "--limit", "5", "--out", file)
+      #expect(anew.end == .exit(0), "\(anew)")
+      let replaced = try await stage.siwa("replay", "--in", file, "--to-topic", "shop.copy", "--resume", journal)
+      #expect(replaced.end == .exit(1) && replaced.errors == "siwa: \(journal): of another replay\n", "\(replaced)")
 
       let copies = try await TopicContents.read([Topic(name: "shop.copy")], stage.brokers)["shop.copy"] ?? []
       #expect(copies.count == 61)

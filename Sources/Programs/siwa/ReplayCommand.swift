@@ -22,7 +22,8 @@ struct ReplayCommand: Command {
 
     It reads without a group, so no consumer notices. The records of one key keep their order. With --resume it notes in a
     file how far it is, and the same command goes on there, whatever ended the one before: some records may come twice
-    then, and none is left out. SIGINT or SIGTERM ends it once the destination has what it was given; it says what is left.
+    then, and none is left out. With another selection, another file, or a topic that was made anew, it refuses to: only
+    --limit may be another one. SIGINT or SIGTERM ends it once the destination has what it was given; it says what is left.
 
     Exit codes: 0 done, 1 no record is as described, a part of them is gone, or the destination does not take one, 2 the
     command line or the configuration has to change first, 3 it was interrupted, or the cluster cannot be asked.
@@ -100,14 +101,16 @@ struct ReplayCommand: Command {
     let (source, topic) = try openSource()
     if let refusal = try await refusal(of: destination, for: topic) { throw refusal }
     guard let filter = try await selection.filter(on: topic, options) else { return .misuse }
-    let words = words(for: topic, filter)
+    let words = words(for: topic, filter, of: source)
     let former = try journal.flatMap { path throws(ReplayJournal.Fault) in try ReplayJournal(of: words, at: path) }
     if let former, former.left.isEmpty {
       Terminal.complain("all of it was replayed: without \(journal ?? "") it begins anew")
       return .success
     }
     let section = former.map { TopicSection(of: $0.left) } ?? selection.section
-    let offsets = try await section.offsets(of: try await source.held()) { try await source.offsets(since: $0) }
+    let held = try await source.held()
+    if let former, let journal { try former.expect(in: held, at: journal) }
+    let offsets = try await section.offsets(of: held) { try await source.offsets(since: $0) }
     if let unknown = offsets.unknown.min() {
       throw ReplayRefusal("there is no partition \(unknown) of \(topic.topic)")
     }
@@ -195,8 +198,8 @@ struct ReplayCommand: Command {
     }
   }
 
-  /// What tells this replay from others.
-  private func words(for topic: ReplayedTopic, _ filter: ReplayFilter) -> [String] {
+  /// What tells this replay from others. How many records at most may change from one time to the next.
+  private func words(for topic: ReplayedTopic, _ filter: ReplayFilter, of source: any ReplaySource) -> [String] {
     let target =
       switch destination {
       case .terminal: "terminal"
@@ -204,10 +207,12 @@ struct ReplayCommand: Command {
       case .topic(let name): "topic \(name)"
       case .consumer(let consumer): "consumer \(consumer)"
       }
+    // Another file may have come to the name.
+    let beginning = (source as? FileSource).map { String(decoding: $0.beginning, as: UTF8.self) }
     let keys = (filter.keys ?? []).map { String(decoding: $0, as: UTF8.self) }.sorted()
     return [
-      topic.rawValue, selection.file ?? "", target, filter.event?.text ?? "", filter.type ?? "",
-      "\(filter.keys == nil)",
+      topic.rawValue, selection.file ?? "", beginning ?? "", selection.section.from.words,
+      selection.section.until.words, target, filter.event?.text ?? "", filter.type ?? "", "\(filter.keys == nil)",
     ] + keys
   }
 }

@@ -200,6 +200,28 @@ import Testing
     }
   }
 
+  /// A topic that was made anew may end before the offsets that are left: none of its records are passed over for that.
+  @Test func aJournalIsOfNoTopicThatEndsBeforeWhatIsLeft() throws {
+    let journal = ReplayJournal(of: ["events"], left: [0: 3..<5, 1: 7..<9])
+    for held in [[0: 0..<5, 1: 0..<9], [0: 4..<12, 1: 9..<9], [0: 0..<5, 2: 0..<1]] as [[Int32: Range<Int64>]] {
+      try journal.expect(in: held, at: "progress")
+    }
+    for (held, partition) in [([0: 0..<4, 1: 0..<9], "0 ends at 4"), ([0: 0..<5, 1: 0..<3], "1 ends at 3")]
+      as [([Int32: Range<Int64>], String)]
+    {
+      let fault = #expect(throws: ReplayJournal.Fault.self) { try journal.expect(in: held, at: "progress") }
+      #expect(fault?.description == "progress: of another topic: partition \(partition), before what is left")
+    }
+  }
+
+  @Test func boundsHaveTheSameWordsWhereTheyAreTheSame() {
+    let bounds: [TopicSection.Bound] = [
+      .edge, .time(.sample(1)), .time(.sample(2)), .offsets([0: 1]), .offsets([1: 0]), .offsets([0: 1, 1: 0]),
+    ]
+    #expect(Set(bounds.map(\.words)).count == bounds.count)
+    #expect(TopicSection.Bound.offsets([3: 4, 1: 2]).words == "1/2 3/4")
+  }
+
   @Test(
     arguments: [
       "", "no JSON", "[]", #"{"left":{"0":[1]}}"#, #"{"left":{"0":[2,1]}}"#, #"{"left":{"0":[-1,1]}}"#,

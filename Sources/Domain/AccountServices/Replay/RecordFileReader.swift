@@ -9,6 +9,8 @@ package import Kafka
 package final class RecordFileReader {
   /// The topic of the records.
   package private(set) var topic = ""
+  /// The first line, which says when the file was written: no two files of a topic have the same.
+  package private(set) var beginning: [UInt8] = []
 
   private let path: String
   private let descriptor: CInt
@@ -63,6 +65,7 @@ package final class RecordFileReader {
 
   private func readLine() throws(RecordFileError) -> RecordLine.Content? {
     guard let bytes = try takeLine() else { return nil }
+    if line == 1 { beginning = bytes }
     do throws(JSONError) { return try RecordLine.read(bytes, of: topic) } catch {
       throw fault("not of the form of a record (\(error.code.rawValue))")
     }

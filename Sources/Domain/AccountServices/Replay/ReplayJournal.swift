@@ -50,6 +50,17 @@ package struct ReplayJournal: Sendable, Equatable {
     guard found == subject else { throw Fault(description: "\(path): of another replay") }
   }
 
+  /// Throws where what is to be read still ends behind the records that there are: they are of a topic that was made anew, and
+  /// nobody knows which of them were replayed.
+  package func expect(in held: [Int32: Range<Int64>], at path: String) throws(Fault) {
+    for (partition, range) in left.sorted(by: { $0.key < $1.key }) {
+      guard let there = held[partition], there.upperBound < range.upperBound else { continue }
+      throw Fault(
+        description:
+          "\(path): of another topic: partition \(partition) ends at \(there.upperBound), before what is left")
+    }
+  }
+
   /// Replaces the journal at `path`, and returns once it would survive a power failure.
   package func write(to path: String) throws(Fault) {
     let ranges = left.sorted { $0.key < $1.key }.map { partition, range in

@@ -66,11 +66,14 @@ package final class FileSource: ReplaySource {
 
   /// The topic that the records stood on.
   package nonisolated let topic: String
+  /// The first line, which tells the file from others that had its name.
+  package nonisolated let beginning: [UInt8]
 
   /// The file; throws where it is none of records.
   package init(_ path: String) throws(RecordFileError) {
     self.path = path
-    topic = try RecordFileReader(path).topic
+    let reader = try RecordFileReader(path)
+    (topic, beginning) = (reader.topic, reader.beginning)
   }
 
   /// Reads the whole file: what is damaged is found out before anything is done.

@@ -12,6 +12,16 @@ package struct TopicSection: Sendable, Hashable {
     /// At these offsets, by partition: the others do not belong to the part.
     case offsets([Int32: Int64])
 
+    /// Says it, in the same words for the same bound alone.
+    package var words: String {
+      switch self {
+      case .edge: "edge"
+      case .time(let time): "\(time)"
+      case .offsets(let offsets):
+        offsets.sorted { $0.key < $1.key }.map { "\($0.key)/\($0.value)" }.joined(separator: " ")
+      }
+    }
+
     fileprivate var partitions: Set<Int32>? {
       guard case .offsets(let offsets) = self else { return nil }
       return Set(offsets.keys)
