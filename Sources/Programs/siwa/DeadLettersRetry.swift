@@ -10,7 +10,8 @@ struct DeadLettersRetry: Command {
   static let details = """
     The records go to the consumer's retry topic as they were; the consumer judges them like any other: what was settled,
     or has been overtaken meanwhile, has no effect. A letter of an account that has an earlier one waiting is not retried
-    without it. One whose record is gone is said and left, and the others are retried.
+    without it. One whose record is gone is said and left, and the others are retried; so is one that the retry topic never
+    takes (max.message.bytes, mostly), with the later ones of its account.
 
     Exit codes: 0 given to the consumer, 1 no such letter waits, its order would not hold, or some were left, 2 the
     command line or the configuration has to change first, 3 the cluster cannot be asked.

@@ -112,6 +112,56 @@ import Testing
     }
   }
 
+  /// As where the topic was made anew, or is not there any more: no letter waits for what never comes.
+  @Test func aRecordBehindTheEndOfItsTopicIsGoneAndSoIsOneOfNoTopic() async throws {
+    try await run { cluster in
+      var letters = [try await letter(of: .sample(1), isShort: true), try await letter(of: .sample(2), isShort: true)]
+      letters[1].headers = letters[1].headers.map { header in
+        header.name == "dead-letter-topic" ? KafkaHeader(header.name, "not-there") : header
+      }
+      for letter in letters { _ = try await cluster.producer.send(letter) }
+      _ = try await cluster.producer.send(try await letter(of: .sample(3, of: "bob"), isShort: false))
+      let box = LetterBox(
+        cluster.configuration, .deadLetters(of: "sample"), within: .seconds(20), log: { _ in })
+      let all = try await box.read()
+      var outcomes: [LetterOutcome] = []
+      try await box.retry(all.letters, of: all, to: "sample", Self.retried) { outcomes.append($1) }
+      #expect(outcomes.count == 3 && outcomes.last == .done)
+      for (outcome, place) in zip(outcomes, ["apple.account-events.v1/0/0", "not-there/0/0"]) {
+        #expect("\(outcome)".contains("that is not there any more: \(place)"))
+      }
+    }
+  }
+
+  @Test func whatTheRetryTopicNeverTakesIsLeftAndTheOthersAreRetried() async throws {
+    try await run { cluster in
+      let narrow = Topic.retries(of: "narrow")
+      _ = try await cluster.admin.createTopics(
+        [NewTopic(narrow.name, partitions: 1, replicationFactor: 1, settings: ["max.message.bytes": "2000"])],
+        within: Self.patience)
+      _ = try await cluster.admin.awaitTopic(narrow.name, within: Self.patience)
+      var large = try await letter(of: .sample(1), isShort: false)
+      large.headers.append(KafkaHeader("padding", String(repeating: "x", count: 4000)))
+      let others = [
+        try await letter(of: .sample(2), isShort: false), try await letter(of: .sample(3, of: "bob"), isShort: false),
+      ]
+      for letter in [large] + others { _ = try await cluster.producer.send(letter) }
+      let box = cluster.box(.deadLetters(of: "sample"))
+      let all = try await box.read()
+      var outcomes: [LetterOutcome] = []
+      try await box.retry(all.letters, of: all, to: "narrow", Self.retried) { outcomes.append($1) }
+      let places = all.letters.map(\.place)
+      #expect("\(outcomes[0])".contains("\(places[0]) stays: Kafka refuses it: recordTooLarge: "))
+      #expect(
+        outcomes[1...] == [
+          .left("\(places[1]) stays: \(places[0]) is of the same account and comes first"), .done,
+        ])
+      #expect(try await box.read().letters.map(\.place) == Array(places[..<2]))
+      let retried = try await cluster.records(on: narrow, count: 1)
+      #expect(retried.map(\.value) == [KafkaRecord.of(.sample(3, of: "bob")).value])
+    }
+  }
+
   @Test func aTopicOfWhichNothingIsLeftHasNoLetters() async throws {
     try await run { cluster in
       // As somebody may have made it, and emptied it: compacted topics are not emptied so.

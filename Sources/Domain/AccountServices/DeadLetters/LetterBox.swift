@@ -55,10 +55,16 @@ package final class LetterBox {
 
   private func original(of letter: Letter, with reader: Consumer) async throws(KafkaError) -> ConsumedRecord? {
     guard let origin = letter.origin else { return nil }
-    let firsts = try await Admin.run(configuration, log: log) { admin throws(KafkaError) in
-      try await admin.offsets(of: origin.topic, since: 0, within: limit)
+    let held: [Int32: Range<Int64>]
+    do throws(KafkaError) {
+      held = try await Admin.run(configuration, log: log) { admin throws(KafkaError) in
+        try await admin.held(by: origin.topic, within: limit)
+      }
+    } catch  where error.code == .unknownTopic {
+      return nil
     }
-    guard let first = firsts[origin.partition], first <= origin.offset else { return nil }
+    // Behind the end of a topic that was made anew nothing would come.
+    guard held[origin.partition]?.contains(origin.offset) == true else { return nil }
     let record = try await record(origin.topic, origin.partition, origin.offset, with: reader)
     guard letter.account == nil || record?.key == letter.account else { return nil }
     // Where the topic was made anew, another event may stand there.
