@@ -63,7 +63,10 @@ struct TopicsResetGroup: Command {
         ConsumerGroup(group), on: Topic(name: topic), to: target, within: TopicsAccess.patience)
       let changes: [GroupReset.Change]
       switch try await reset.judge(with: admin) {
-      case .change(let some): changes = some
+      case .change(let some, let isNew):
+        changes = some
+        // Otherwise a name that is mistyped would be taken for a group that needs no change.
+        if isNew { Terminal.complain("siwa: \(group) has committed nothing on \(topic): is that the group's name?") }
       case .refused(let refusal):
         Terminal.complain("siwa: \(refusal)")
         return .failure
@@ -102,7 +105,7 @@ struct TopicsResetGroup: Command {
       let distance = change.distance > 0 ? "+\(change.distance)" : "\(change.distance)"
       Terminal.say("\(topic)/\(change.partition)  \(change.from.map(String.init) ?? "-") -> \(change.to)  \(distance)")
     }
-    if changes.isEmpty { Terminal.say("The group is there already.") }
+    if changes.isEmpty { Terminal.say("Nothing is to be changed: the group goes on there by itself.") }
     let skipped = changes.map(\.distance).filter { $0 > 0 }.reduce(0, +)
     if skipped > 0 { Terminal.complain("The group would never process \(skipped) of what it passes over.") }
   }

@@ -37,8 +37,9 @@ package struct GroupReset: Sendable, Hashable {
 
   /// What comes of it.
   package enum Verdict: Sendable, Hashable {
-    /// These partitions are to be changed, without those in which the group is there already.
-    case change([Change])
+    /// These partitions are to be changed, without those in which the group is there already. Whether it has committed nothing
+    /// there, as one that does not exist.
+    case change([Change], isNew: Bool)
     /// Nothing is changed.
     case refused(Refusal)
   }
@@ -96,7 +97,7 @@ package struct GroupReset: Sendable, Hashable {
         let first = held[partition]?.lowerBound ?? offset
         if from ?? first == offset { return nil }
         return Change(partition: partition, from: from, to: offset, first: first)
-      })
+      }, isNew: committed.isEmpty)
   }
 
   private static func refusal(of offsets: [Int32: Int64], _ held: [Int32: Range<Int64>]) -> Refusal? {
