@@ -162,6 +162,32 @@ import Testing
     }
   }
 
+  /// As where a policy was missing for some hours. Read one by one, they took half a second each.
+  @Test func aThousandLettersAreRetriedAtOnceAndInTheOrderOfTheirRecords() async throws {
+    try await run { cluster in
+      let (count, one) = (1500, try await letter(of: .sample(1), isShort: false))
+      // The last record was put aside first.
+      let letters = (0..<count).reversed().map { number in
+        var letter = one
+        (letter.key, letter.value) = (Array("letter \(number)".utf8), Array("\(number)".utf8))
+        letter.headers = letter.headers.map { header in
+          header.name == "dead-letter-offset" ? KafkaHeader(header.name, "\(number)") : header
+        }
+        return letter
+      }
+      for result in await cluster.producer.send(letters) { _ = try result.get() }
+      let box = cluster.box(.deadLetters(of: "sample"))
+      let all = try await box.read()
+      let chosen = all.select(Set(all.letters.map(\.place))).letters
+      var done = 0
+      try await box.retry(chosen, of: all, to: "sample", Self.retried) { if $1 == .done { done += 1 } }
+      #expect(done == count)
+      #expect(try await box.read().letters.isEmpty)
+      let retried = try await cluster.records(on: .retries(of: "sample"), count: count)
+      #expect(retried.map(\.value) == (0..<count).map { Array("\($0)".utf8) as [UInt8]? })
+    }
+  }
+
   @Test func aTopicOfWhichNothingIsLeftHasNoLetters() async throws {
     try await run { cluster in
       // As somebody may have made it, and emptied it: compacted topics are not emptied so.

@@ -42,15 +42,47 @@ package final class LetterBox {
     of some: [Letter], each body: @Loop (Letter, ConsumedRecord?) async throws(KafkaError) -> Void
   ) async throws(KafkaError) {
     try await Consumer.run(configuration, log: log) { reader throws(KafkaError) in
-      for letter in some { try await body(letter, try await content(of: letter, with: reader)) }
+      var rest = some[...]
+      while !rest.isEmpty {
+        let page = rest.prefix(TopicPages.most)
+        rest = rest.dropFirst(page.count)
+        let whole = try await standing(page)
+        for letter in page {
+          let content = letter.isShortened ? try await original(of: letter, with: reader) : whole[letter.place]
+          try await body(letter, content)
+        }
+      }
     }
   }
 
-  private func content(of letter: Letter, with reader: Consumer) async throws(KafkaError) -> ConsumedRecord? {
-    if letter.isShortened { return try await original(of: letter, with: reader) }
-    let (partition, offset) = (letter.place.partition, letter.place.offset)
-    let record = try await record(topic.topic.name, partition, offset, with: reader)
-    return record?.key == letter.formerKey ?? letter.key || record?.key == nil ? record : nil
+  /// The records of letters that are whole, by their places. They are read in one go: the broker takes up to half a second for
+  /// each place that is asked for by itself.
+  private func standing(_ some: ArraySlice<Letter>) async throws(KafkaError) -> [LetterPlace: ConsumedRecord] {
+    let wanted = Dictionary(some.filter { !$0.isShortened }.map { ($0.place, $0) }, uniquingKeysWith: { $1 })
+    var offsets: [Int32: Range<Int64>] = [:]
+    for place in wanted.keys {
+      let known = offsets[place.partition] ?? place.offset..<place.offset + 1
+      offsets[place.partition] = min(known.lowerBound, place.offset)..<max(known.upperBound, place.offset + 1)
+    }
+    if offsets.isEmpty { return [:] }
+    let pages = try await TopicPages.open(topic.topic, offsets, configuration, within: limit, log: log)
+    var found: [LetterPlace: ConsumedRecord] = [:]
+    let result: Result<Void, KafkaError>
+    do throws(KafkaError) {
+      while let page = try await pages.next() {
+        for record in page.records {
+          let place = LetterPlace(partition: record.position.partition, offset: record.position.offset)
+          guard let letter = wanted[place], record.key == letter.formerKey ?? letter.key || record.key == nil else {
+            continue
+          }
+          found[place] = record
+        }
+      }
+      result = .success(())
+    } catch { result = .failure(error) }
+    await pages.close()
+    try result.get()
+    return found
   }
 
   private func original(of letter: Letter, with reader: Consumer) async throws(KafkaError) -> ConsumedRecord? {
