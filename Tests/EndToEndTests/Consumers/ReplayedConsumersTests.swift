@@ -157,8 +157,8 @@ private final class Rehearsal {
     _ = try await producer.send(
       KafkaRecord(of: .sample("of-fay", .emailEnabled(.sample(fay), isPrivate: true), of: fay)))
     await producer.close(within: .seconds(10))
-    let unknown = try await reset("email-rely", "--to", "beginning", "--yes")
-    #expect(unknown.errors.contains("siwa-email-rely has committed nothing on \(Topic.accountEvents)"), "\(unknown)")
+    let mistyped = try await reset("email-rely", "--to", "beginning", "--yes")
+    #expect(mistyped.errors.contains("siwa-email-rely has committed nothing on \(Topic.accountEvents)"), "\(mistyped)")
     let forth = try await reset(.emailRelay, "--to", "end", "--yes")
     #expect(forth.end == .exit(0) && forth.output.hasSuffix("  +1\n"), "\(forth)")
     #expect(forth.errors.hasPrefix("The group would never process 1 of what it passes over.\n"))

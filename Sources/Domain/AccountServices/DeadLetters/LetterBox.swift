@@ -90,7 +90,9 @@ package final class LetterBox {
     let held: [Int32: Range<Int64>]
     do throws(KafkaError) {
       held = try await Admin.run(configuration, log: log) { admin throws(KafkaError) in
-        try await admin.held(by: origin.topic, within: limit)
+        // A topic that is not there is asked about once; its offsets would be asked for until the time is over.
+        _ = try await admin.describe(topic: origin.topic, within: limit)
+        return try await admin.held(by: origin.topic, within: limit)
       }
     } catch  where error.code == .unknownTopic {
       return nil
