@@ -74,7 +74,8 @@ import Testing
         alarm: SystemAlarmClock(), now: { now }, jitter: { 0 }, metrics: AppleKeysMetrics(registry, now: { now }),
         logger: log.logger())
       let kafka = try KafkaConfiguration(properties: [("bootstrap.servers", broker.bootstrapServers)])
-      let events = try KafkaEventLog(topics: [.accountEvents, .quarantine]) { (_: KafkaEventLog.Batching) throws(KafkaError) in
+      let events = try KafkaEventLog(topics: [.accountEvents, .quarantine]) {
+        (_: KafkaEventLog.Batching) throws(KafkaError) in
         try Producer(kafka, deadline: .seconds(300), log: { _ in })
       }
       let publisher = try await EventPublisher(

@@ -14,7 +14,8 @@ extension IngressService {
     await keys.restore()
     let kafka = try configuration.kafka.configuration(of: "siwa-ingress")
     let log = try KafkaEventLog(
-      topics: [.accountEvents, .quarantine, .signingKeys], kafka, deadline: configuration.ingress.logDeadline, registry: registry, logger: logger)
+      topics: [.accountEvents, .quarantine, .signingKeys], kafka, deadline: configuration.ingress.logDeadline,
+      registry: registry, logger: logger)
     let publisher = try await EventPublisher(
       configuration.ingress, log: log, registry: registry, logger: logger, now: { Timestamp.now })
     let verifier = NotificationVerifier(

@@ -26,7 +26,8 @@ package final class RunningConsumer {
   ) async throws {
     let kafka = try configuration.kafka.configuration(of: Program.program)
     let log = try KafkaEventLog(
-      topics: [.deadLetters(of: Program.consumer)], kafka, deadline: ConsumerSettings.logDeadline, registry: registry, logger: logger)
+      topics: [.deadLetters(of: Program.consumer)], kafka, deadline: ConsumerSettings.logDeadline, registry: registry,
+      logger: logger)
     let settings = configuration.consumer
     let surroundings = ConsumerSurroundings(
       store: store, log: log, kafka: kafka, concurrency: settings.bounds.concurrency,
