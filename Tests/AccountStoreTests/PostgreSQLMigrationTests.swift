@@ -143,6 +143,24 @@ import Testing
     await expectRefusal(.failed, "it would forget what was committed")
   }
 
+  @Test func aServerThatComesLaterAndWouldForgetIsNotWell() async throws {
+    let store = try await rig.open()
+    try await store.check()
+    try await rig.run(
+      """
+      DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$;
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid();
+      """)
+    var failure: AccountStoreError?
+    try await until {
+      do throws(AccountStoreError) { try await store.check() } catch { failure = error }
+      return failure?.code == .failed
+    }
+    #expect(failure?.detail.hasSuffix("it would forget what was committed") == true)
+    await store.close()
+  }
+
   private func expectRefusal(
     _ code: AccountStoreError.Code, _ words: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async {

@@ -288,12 +288,14 @@ final class PostgreSQLAccountStore: AccountStore {
     return size ?? 0
   }
 
-  /// Reads, and writes as much as a lock takes: a server that only reads refuses it.
+  /// Reads, and writes as much as a lock takes: a server that only reads refuses it. Another server may have come first since
+  /// the store was opened: one that would forget what was committed is named so.
   func check() async throws(AccountStoreError) {
     try await keyed.write(to: []) { connection, keys in
       var batch = Batch.locked
       batch.append("SELECT FROM siwa.hash_key FOR UPDATE SKIP LOCKED")
       _ = try await connection.run(locked: batch, keys) { _, _ throws(PostgreSQLError) in }
+      try await connection.expectDurability()
     }
   }
 
