@@ -67,9 +67,10 @@ import TransparencyLog
     #expect(report.decisions.count == 0 && report.outcomes.map(\.count) == [1, 1, 1, 1])
   }
 
-  /// Events came at 20 and went before the log saw them, which was noticed at 50; then it goes on.
+  /// Events came at 20 and went before the log saw them, which was noticed at 50; then it goes on. The clock was ahead once.
   @Test func whatIsMissingCountsInThePeriodInWhichItMayHaveCome() throws {
     var history = SampleHistory()
+    history.comes("ahead", at: 1000)
     history.comes("met", at: 10)
     history.isDone("met", at: 11)
     let before = history.entries.map { Self.placed($0, in: 3) }

@@ -112,8 +112,9 @@ package struct AuditReporter: Sendable {
   private var decisions = AuditReport.Listing<AuditReport.DecisionRow>()
   /// What the log has not seen: what was noticed in the period, and events that may have come in it.
   package private(set) var gaps = AuditReport.Listing<AuditEntry.Gap>()
-  /// The newest times of the events' records so far, by partition: what is missing behind them came later.
-  private var newest: [Int32: Timestamp] = [:]
+  /// The times of the events' last records so far, by partition: what is missing behind them came later. The newest times
+  /// are not asked for: a clock that was once ahead would hide what is missing for as long.
+  private var last: [Int32: Timestamp] = [:]
   private var signatures: [AuditEntry.Obligation.Signature: Int] = [:]
   private var unproven = AuditReport.Listing<AuditReport.ObligationRow>()
 
@@ -128,10 +129,7 @@ package struct AuditReporter: Sendable {
     completeness.take(entry, at: index)
     switch entry {
     case .obligation(let obligation):
-      if let time = obligation.source.time {
-        let partition = obligation.source.origin.partition
-        newest[partition] = max(newest[partition] ?? time, time)
-      }
+      if let time = obligation.source.time { last[obligation.source.origin.partition] = time }
       guard period.contains(obligation.came) else { return }
       signatures[obligation.signature, default: 0] += 1
       if [.unknownKey, .refused].contains(obligation.signature) {
@@ -155,7 +153,7 @@ package struct AuditReporter: Sendable {
   private func mayLackEvents(_ gap: AuditEntry.Gap) -> Bool {
     guard gap.topic == Topic.accountEvents.name, gap.cause != .unreadable else { return false }
     guard period.from.map({ $0 <= gap.time }) ?? true else { return false }
-    guard let before = newest[gap.partition], let end = period.to else { return true }
+    guard let before = last[gap.partition], let end = period.to else { return true }
     return before < end
   }
 
