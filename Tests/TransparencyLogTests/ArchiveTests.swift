@@ -102,6 +102,7 @@ import Testing
       ("a name behind the name", checkedSum { $0[50] = UInt8(ascii: "x") }),
       ("a size in other digits", checkedSum { $0[130] = UInt8(ascii: "9") }),
       ("a size of all", checkedSum { for place in 124..<135 { $0[place] = UInt8(ascii: "7") } }),
+      ("a second checkpoint", checkedSum { $0.replaceSubrange(0..<20, with: Array(LogPath.witnessed.utf8)) }),
       ("a file twice", Array(good[..<1024]) + good),
     ]
     for (name, bytes) in changes {

@@ -339,6 +339,33 @@ import Testing
     try await expectNotCosigned("it is by a key that was replaced")
   }
 
+  /// Witnesses do not cosign what contradicts what they have seen: that is no reason to go by that alone.
+  @Test func whatStandsInIsOfTheSameTree() async throws {
+    let log = try await log()
+    let tree = NaiveTree(entries: Self.entries)
+    let witness = try Cosigner(name: "witness.example/1", seed: [UInt8](repeating: 1, count: 32))
+    let trust = try LogTrust(origin: Self.origin, key: signer.key, policy: WitnessPolicy(1, of: [witness.key]))
+    func expect(_ kind: LogFinding.Kind?, of newest: TreeHead, with cosigned: TreeHead) async throws {
+      try await sign(newest, in: log)
+      let note = try await SignedNote.sign(Checkpoint(origin: Self.origin, head: cosigned).text, with: signer)
+      let signatures = note.signatures + [try witness.cosign(note.text, at: 7)]
+      log["checkpoint.witnessed"] = try SignedNote(text: note.text, signatures).bytes
+      do {
+        let checkpoint = try await LogView.open(log, trusting: trust).checkpoint
+        #expect(kind == nil && checkpoint.checkpoint.head == cosigned && checkpoint.cosignedAt == 7)
+      } catch let finding as LogFinding {
+        #expect(finding.kind == kind, "\(finding)")
+      }
+    }
+    let other = tree.head(300).root
+    try await expect(nil, of: tree.head(700), with: tree.head(512))
+    // It was cosigned between the two times at which something was read.
+    try await expect(nil, of: tree.head(512), with: tree.head(700))
+    try await expect(.splitView, of: TreeHead(size: 700, root: other), with: tree.head(700))
+    try await expect(.rewritten, of: TreeHead(size: 512, root: other), with: tree.head(700))
+    try await expect(.rewritten, of: tree.head(700), with: TreeHead(size: 512, root: other))
+  }
+
   @Test func aLogThatCannotBeReadIsNoFinding() async throws {
     struct Broken: LogSource {
       let log: MemoryLog

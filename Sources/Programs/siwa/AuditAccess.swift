@@ -50,22 +50,36 @@ struct AuditAccess {
     }
   }
 
-  /// The same with the log at its newest checkpoint.
+  /// The same with the log at its newest checkpoint, or at one that was cosigned no longer ago than `patience`.
   @Loop
-  func open(_ body: @Loop (AuditLog, Log) async throws -> ExitCode) async -> ExitCode {
+  func open(
+    within patience: Duration = Self.patience, _ body: @Loop (AuditLog, Log) async throws -> ExitCode
+  ) async -> ExitCode {
     await run { known in
       let log = try await AuditLog.open(known.source, trusting: known.trust)
-      Self.mentionStandIn(log.checkpoint)
+      try Self.judgeStandIn(log.checkpoint, within: patience)
       return try await body(log, known)
     }
   }
 
+  /// How long what witnesses have not cosigned yet may be left out of what is said. Those that refuse a log, because it is
+  /// another one than they saw, never cosign: they are not to look like slow ones for ever.
+  static let patience = Duration.seconds(86_400)
+
   /// Says on standard error where what follows is not by the newest checkpoint, because witnesses have not cosigned that.
-  static func mentionStandIn(_ checkpoint: VerifiedCheckpoint) {
-    guard let newest = checkpoint.uncosignedSize else { return }
-    Terminal.complain(
-      "siwa: the newest checkpoint, of \(newest) entries, is not cosigned: this is by the last one that all witnesses have cosigned, of \(checkpoint.checkpoint.size)"
-    )
+  /// Throws a `LogFinding` where they have not for longer than `patience`.
+  static func judgeStandIn(
+    _ checkpoint: VerifiedCheckpoint, within patience: Duration = Self.patience
+  ) throws(LogFinding) {
+    guard let newest = checkpoint.uncosignedSize, let cosigned = checkpoint.cosignedAt else { return }
+    let (size, time) = (checkpoint.checkpoint.size, Timestamp(seconds: Int64(clamping: cosigned)))
+    let words = "the newest checkpoint, of \(newest) entries, is not cosigned"
+    guard let time, Timestamp.now - time <= min(patience, Self.patience) else {
+      let age = time.map { ": \($0)" } ?? ""
+      throw LogFinding(
+        .notCosigned, LogPath.checkpoint, "\(words), and \(LogPath.witnessed), of \(size), is too old\(age)")
+    }
+    Terminal.complain("siwa: \(words): this is by \(LogPath.witnessed), of \(size), cosigned at \(time)")
   }
 
   /// What the configuration says; nil where the command line says it all, for who has no configuration.

@@ -91,6 +91,7 @@ struct AuditCheck: Command {
     let opened = try LogPlace(place, trustAnchor: witnesses.trustAnchor)
     defer { opened.close() }
     let log = try await AuditLog.open(opened.source, trusting: trust)
+    try AuditAccess.judgeStandIn(log.checkpoint)
     let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: log.trust, ofReplacedKeys: .none)
     let head = checkpoint.checkpoint.head
     guard try await log.view.consistencyProof(from: head.size).older == head else {

@@ -44,7 +44,8 @@ struct AuditCompleteness: Command {
   }
 
   func run() async -> ExitCode {
-    await access.open { log, known in
+    // What is overdue may stand in what is left out, if that is older than the deadline.
+    await access.open(within: judgement.deadline) { log, known in
       let reporter = try await judgement.read(log, without: known.absent)
       let now = Timestamp.now
       let (completeness, open) = (reporter.completeness, reporter.completeness.openObligations)
@@ -114,6 +115,7 @@ struct AuditCompleteness: Command {
       "late": .integer(Int64(total.late)), "open": .integer(Int64(open)), "overdue": .integer(Int64(overdue)),
       "gaps": .integer(Int64(gaps)), "size": .integer(Int64(clamping: log.size)),
       "root": .string("\(log.checkpoint.checkpoint.root)"),
+      "uncosigned_size": log.checkpoint.uncosignedSize.map { JSONValue.integer(Int64(clamping: $0)) } ?? .null,
     ]
     Terminal.say(String(decoding: json.bytes, as: UTF8.self))
   }

@@ -35,7 +35,8 @@ struct AuditReportCommand: Command {
   }
 
   func run() async -> ExitCode {
-    await access.open { log, known in
+    // What is overdue may stand in what is left out, if that is older than the deadline.
+    await access.open(within: judgement.deadline) { log, known in
       let reporter = try await judgement.read(log, without: known.absent)
       let report = try await reporter.report(of: log, at: known.place, now: .now)
       if unsafe mkdir(directory, 0o755) != 0, errno != EEXIST { throw SystemError.current }

@@ -62,6 +62,7 @@ struct AuditVerify: Command {
         entry: { try comparison?.take($1, at: $0) })
       bar.clear()
       let verified = try result.get()
+      try AuditAccess.judgeStandIn(verified.checkpoint)
       say(verified, log, continuing: older)
       if let comparison, try await !comparison.run(on: AuditLog(verified, in: log.source)) { return .failure }
       if let kept { try DurableFile(path: kept).replace(with: verified.checkpoint.note.bytes) }
@@ -95,7 +96,6 @@ struct AuditVerify: Command {
       lines.append("Cosigned by \(names.isEmpty ? "nobody" : names)")
     }
     for head in older { lines.append("Continues   the \(head.size) entries of \(head.root)") }
-    AuditAccess.mentionStandIn(checkpoint)
     Terminal.say(lines.joined(separator: "\n"))
   }
 }

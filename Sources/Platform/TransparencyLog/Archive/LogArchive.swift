@@ -52,6 +52,10 @@ package final class LogArchive: LogSource {
       guard let header = TarHeader(bytes) else {
         throw .malformed("not an archive as `siwa audit bundle` writes it, at byte \(place)")
       }
+      // What it verifies by would otherwise not be the checkpoint of the files that it has.
+      guard header.name != LogPath.witnessed else {
+        throw .malformed("\(header.name) stands in it: a bundle has one checkpoint")
+      }
       guard files.count < maximumFileCount else { throw LogError(.tooLarge, "", "more than \(maximumFileCount) files") }
       let contents = place + block..<place + block + header.size
       guard files.updateValue(contents, forKey: header.name) == nil else {

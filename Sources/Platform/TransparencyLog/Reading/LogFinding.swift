@@ -55,7 +55,7 @@ package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
       case .badSignature: .badSignature
       case .wrongOrigin: .wrongOrigin
       case .notCosigned: .notCosigned
-      case .conflict: path == LogPath.checkpoint ? .splitView : .badRotation
+      case .conflict: path == LogPath.keys ? .badRotation : .splitView
       case .unproven, .missing, .damaged, .locked, .full, .failed: throw error
       }
     self.init(kind, path, error.detail)

@@ -70,19 +70,32 @@ extension LogView {
     do {
       return try await verify(note, trusting: trust)
     } catch let finding as LogFinding where finding.kind == .notCosigned {
+      let newest = try await judging(LogPath.checkpoint) { try Checkpoint(note.text).head }
       let standIn = try await judging(LogPath.witnessed) { () async throws -> VerifiedCheckpoint? in
         guard let bytes = try await source.read(LogPath.witnessed, limit: SignedNote.maximumByteCount) else {
           return nil
         }
         var verified = try trust.verify(SignedNote(bytes))
-        verified.uncosignedSize = try Checkpoint(note.text).size
+        verified.uncosignedSize = newest.size
         return verified
       }
       // One by a key that was replaced since can be of anybody who has that key.
       guard let standIn, standIn.checkpoint.size >= known,
         trust.replacement(after: standIn.checkpoint.size) == nil
       else { throw finding }
+      try await expectOneTree(standIn.checkpoint.head, newest, in: source)
       return standIn
+    }
+  }
+
+  /// Throws a `LogFinding` where of two trees that the log has signed one does not continue the other: witnesses that
+  /// refuse another log than the one that they have seen are no slow ones.
+  private static func expectOneTree(_ one: TreeHead, _ other: TreeHead, in source: any LogSource) async throws {
+    let (older, newer) = one.size < other.size ? (one, other) : (other, one)
+    guard try await LogView(source, at: newer).consistencyProof(from: older.size).older == older else {
+      throw LogFinding(
+        older.size == newer.size ? .splitView : .rewritten, LogPath.checkpoint,
+        "the log has signed a tree of \(one.size) entries, which is cosigned, and one of \(other.size) that is another")
     }
   }
 

@@ -16,9 +16,13 @@ package struct VerifiedCheckpoint: Sendable {
   package let key: VerifierKey
   /// The cosignatures by witnesses of the policy, which verify.
   package let cosignatures: [Cosignature]
-  /// How many entries the log's newest checkpoint covers, where that is not cosigned yet and this one stands in for it: the
-  /// last one that all witnesses of the log have cosigned.
+  /// How many entries the log's newest checkpoint covers, where that is not cosigned yet and this one stands in for it:
+  /// `LogPath.witnessed`.
   package internal(set) var uncosignedSize: UInt64?
+
+  /// Until when whoever has cosigned it saw nothing newer, in seconds since the Unix epoch: the oldest of the cosignatures'
+  /// times. Nil where there are none.
+  package var cosignedAt: UInt64? { cosignatures.map(\.time).min() }
 
   init(_ checkpoint: Checkpoint, _ note: SignedNote, by key: VerifierKey, _ cosignatures: [Cosignature]) {
     (self.checkpoint, self.note, self.key, self.cosignatures) = (checkpoint, note, key, cosignatures)

@@ -175,6 +175,10 @@ extension AuditReport {
       return "<li><code>\(cosignature.witness.text)</code>, \(Self.words(time, or: "at an unknown time"))</li>\n"
     }
     let cosigned: Markup = "<p>Cosigned by:</p>\n<ul>\n\(Markup(witnesses))</ul>"
+    let left: Markup =
+      checkpoint.uncosignedSize.map {
+        "<p>The log’s newest checkpoint, of \($0) entries, was not cosigned yet: what it has more is not in this report.</p>"
+      } ?? ""
     return """
       <section>
       <h2>The log</h2>
@@ -184,6 +188,7 @@ extension AuditReport {
       <p>The checkpoint that this report follows from, as the log signed it:</p>
       <pre>\(String(decoding: checkpoint.note.bytes, as: UTF8.self))</pre>
       \(witnesses.isEmpty ? "" : cosigned)
+      \(left)
       <p>Whoever has the log verifies it with <code>siwa audit verify</code>, or, without any of our software, with \
       <code>docs/verify.py</code>.</p>
       </section>

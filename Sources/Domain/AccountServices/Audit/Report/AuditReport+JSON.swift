@@ -35,6 +35,7 @@ extension AuditReport {
         checkpoint.cosignatures.map {
           ["witness": .string($0.witness.text), "seconds": .integer(Int64(clamping: $0.time))]
         }),
+      "uncosigned_size": checkpoint.uncosignedSize.map { JSONValue.integer(Int64(clamping: $0)) } ?? .null,
       "checkpoint": .string(String(decoding: checkpoint.note.bytes, as: UTF8.self)),
     ]
   }
