@@ -58,4 +58,16 @@ import TransparencyLog
     }
     #expect(sizes == [9, 11, 12])
   }
+
+  /// The first checkpoint of a process may be by a key that a witness does not know any more.
+  @Test func whoRefusesACheckpointIsGivenTheNewestOne() async throws {
+    var checkpoints = WitnessedCheckpoints(try cosigners(2).map(\.key), witnessedSize: nil)
+    for size in UInt64(1)...12 {
+      let head = TreeHead(size: size, root: .empty)
+      checkpoints.announce(try await note(head), head)
+    }
+    #expect(checkpoints.next(from: 1)?.head.size == 1)
+    #expect(checkpoints.next(from: 1, isRefusing: true)?.head.size == 12)
+    #expect(checkpoints.next(from: 13, isRefusing: true) == nil)
+  }
 }

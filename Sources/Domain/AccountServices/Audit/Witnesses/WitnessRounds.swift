@@ -53,7 +53,7 @@ package final class WitnessRounds {
   /// Has one witness cosign each time one of the newest checkpoints, when it is done with the one before.
   private func ask(_ witness: Witness) async {
     var (size, failures, lastFailure) = (UInt64(0), 0, "")
-    while let (head, note) = await next(from: size) {
+    while let (head, note) = await next(from: size, isRefusing: failures > 1) {
       do {
         let answer = try await witness.client.cosign(note, head)
         let step = try checkpoints.add(answer, of: head.size)
@@ -63,6 +63,11 @@ package final class WitnessRounds {
         (size, failures, lastFailure) = (head.size + 1, 0, "")
       } catch {
         if Task.isCancelled { return }
+        if case WitnessClient.Failure.ahead(_, let known) = error, checkpoints.next(from: known) != nil {
+          // Somebody else gives it checkpoints, too, and later ones.
+          size = known
+          continue
+        }
         // It may have cosigned it all the same, and takes none before it any more.
         size = head.size
         failures += 1
@@ -75,9 +80,9 @@ package final class WitnessRounds {
   }
 
   /// Waits for a checkpoint of at least `size` entries. Nil once the task is cancelled.
-  func next(from size: UInt64) async -> (head: TreeHead, note: SignedNote)? {
+  func next(from size: UInt64, isRefusing: Bool = false) async -> (head: TreeHead, note: SignedNote)? {
     while !Task.isCancelled {
-      if let next = checkpoints.next(from: size) { return next }
+      if let next = checkpoints.next(from: size, isRefusing: isRefusing) { return next }
       await withCheckedContinuation { continuation in
         // A task that does not prefer the loop's executor has given way since it looked.
         if Task.isCancelled || checkpoints.next(from: size) != nil { return continuation.resume() }

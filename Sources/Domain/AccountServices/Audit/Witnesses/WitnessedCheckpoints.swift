@@ -39,10 +39,11 @@ package struct WitnessedCheckpoints: Sendable {
   ///
   /// If each took the newest one, witnesses that are slower than checkpoints come would cosign different ones, and hardly
   /// any would ever have all cosignatures. So each takes the one whose number can be halved most often: there they meet,
-  /// whatever their paces, and come to the newest one where no others follow it. One alone has nobody to meet.
-  package func next(from size: UInt64) -> (head: TreeHead, note: SignedNote)? {
+  /// whatever their paces, and come to the newest one where no others follow it. One alone has nobody to meet, and who
+  /// `isRefusing` is given the newest one: what is wrong with another may be that a key signed it which was replaced since.
+  package func next(from size: UInt64, isRefusing: Bool = false) -> (head: TreeHead, note: SignedNote)? {
     let open = notes.filter { $0.head.size >= size }
-    let next = witnesses.count > 1 ? open.max { ($0.rank, $0.number) < ($1.rank, $1.number) } : open.last
+    let next = witnesses.count > 1 && !isRefusing ? open.max { ($0.rank, $0.number) < ($1.rank, $1.number) } : open.last
     return next.map { ($0.head, $0.note) }
   }
 
