@@ -64,8 +64,9 @@ import TransparencyLog
   }
 
   /// The program is killed before the witness has answered; then nothing happens any more, but for the witness's return.
-  /// What stood in the file of the last cosigned checkpoint is damaged.
-  @Test func aCheckpointThatNobodyHasCosignedIsShownToWitnessesAfterAStart() async throws {
+  /// What stood in the file of the last cosigned checkpoint is damaged, or is of a larger log.
+  @Test(arguments: [0, 1_000_000])
+  func aCheckpointThatNobodyHasCosignedIsShownToWitnessesAfterAStart(size: Int) async throws {
     try await AuditTraffic.run(in: files) { stage, traffic in
       try await TestWitness.run([("good", .hanging)], of: stage.auditKey.key) { witnesses in
         try stage.haveWitnessed(by: witnesses)
@@ -76,9 +77,15 @@ import TransparencyLog
         await first.program.kill()
         witnesses[0].manner = .honest
         // As a disk may leave it that was not well: nothing depends on it.
-        try Data().write(to: URL(fileURLWithPath: "\(stage.auditLog)/\(LogPath.witnessed)"))
+        let name = stage.auditKey.key.name
+        let other = "\(name)\n\(size)\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\n— \(name) AAAAAAAAAAA=\n"
+        try Data(size == 0 ? [] : Array(other.utf8)).write(
+          to: URL(fileURLWithPath: "\(stage.auditLog)/\(LogPath.witnessed)"))
         let second = try await stage.startAuditLog()
-        try await until { try await second.read(LogPath.witnessed)?.isEmpty == false }
+        try await until {
+          let witnessed = try await second.read(LogPath.witnessed) ?? []
+          return String(decoding: witnessed, as: UTF8.self).contains("\n\(traffic.entryCount)\n")
+        }
         let note = try #require(try await second.checkpoint()).note
         #expect(try note.verified(by: [witnesses[0].key]).count == 1)
         #expect(try await second.end() == .exit(0))

@@ -194,12 +194,18 @@ package final class AuditLogService: Service {
     }
   }
 
-  /// The size of the last checkpoint that all witnesses have cosigned. A damaged file says nothing: the next one replaces
-  /// it, and nothing else follows from it.
+  /// The size of the last checkpoint that all witnesses have cosigned. A file that is damaged, or of another log, says
+  /// nothing: the next one replaces it, and nothing else follows from it.
   private func witnessedSize() async throws -> UInt64? {
-    guard let bytes = try await disk.read(LogPath.witnessed, limit: SignedNote.maximumByteCount) else { return nil }
+    let size = try await journal.run { $0.head.size }
     do throws(LogError) {
-      return try Checkpoint(SignedNote(bytes).text).size
+      guard let bytes = try await disk.read(LogPath.witnessed, limit: SignedNote.maximumByteCount) else { return nil }
+      let checkpoint = try Checkpoint(SignedNote(bytes).text)
+      // One that is larger would keep each that comes from taking its place.
+      guard checkpoint.origin == settings.origin, checkpoint.size <= size else {
+        throw LogError(.conflict, LogPath.witnessed, "\(checkpoint.size) entries of \(checkpoint.origin)")
+      }
+      return checkpoint.size
     } catch {
       logger.warning(
         "the last checkpoint that all witnesses have cosigned is damaged: the next one takes its place",
