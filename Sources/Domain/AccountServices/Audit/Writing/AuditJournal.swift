@@ -86,7 +86,7 @@ package final class AuditJournal {
       let place = TopicPartition(origin.topic, origin.partition)
       // The last record need not be the newest one: where a partition's leader changes, its clock does.
       let before = PartitionContinuity(positions[place]).newest ?? 0
-      let newest = entry.recordTime.map { max($0.milliseconds, before) }
+      let newest = entry.timeOfRead.map { max($0.milliseconds, before) }
       try set(CommittedOffset(offset, note: newest.map { "\(offset) \($0) \($0)" } ?? ""), of: place)
     }
     guard let last = entries.last else { return }
@@ -175,6 +175,12 @@ package final class AuditJournal {
 }
 
 extension AuditEntry {
+  /// The time of the record that was read: one that is unreadable has it as that of its gap.
+  fileprivate var timeOfRead: Timestamp? {
+    if case .gap(let gap) = self, gap.cause == .unreadable { return gap.time }
+    return recordTime
+  }
+
   fileprivate var label: AuditJournal.Taken.Label {
     switch self {
     case .obligation(let obligation): .obligation(obligation.signature)
