@@ -207,6 +207,22 @@ import TransparencyLog
     #expect(try #require(Int(rig.metric("siwa_audit_log_signing_failures_total") ?? "")) >= 1)
   }
 
+  /// A publication may fail behind the file's replacement: the next session finds nothing that waits.
+  @Test func whatIsFoundPublishedDoesNotWait() async throws {
+    rig.put(event(0))
+    try await rig.run(signers: [FailingSigner(rig.key)]) { session in
+      try await until { session.signingFailure != nil && rig.metrics.waiting > .zero }
+    }
+    try await publishFlushed()
+    try await rig.run { _ in try await until { rig.metrics.waiting == .zero } }
+    #expect(try rig.checkpoint()?.checkpoint.size == 1)
+  }
+
+  private func publishFlushed() async throws {
+    let writer = try LogWriter(opening: rig.directory, origin: AuditRig.origin)
+    try writer.publish(try await SignedNote.sign(writer.flushed.text, with: rig.key))
+  }
+
   @Test func whatWasReadIsPublishedInTheEnd() async throws {
     for number in 0..<7 { rig.put(event(number)) }
     try await rig.run(every: .seconds(3600)) { _ in

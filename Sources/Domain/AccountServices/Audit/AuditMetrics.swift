@@ -82,6 +82,9 @@ package final class AuditMetrics {
   /// The disk has taken the batch, or has failed.
   func endTaking() { takingSince = nil }
 
+  /// All that was read is published.
+  func noteNothingWaits() { waitingSince = nil }
+
   /// Another process writes the log: what waited here is its to publish.
   func standBy() { (publishedAt, waitingSince) = (nil, nil) }
 

@@ -24,6 +24,7 @@ package final class AuditSession {
   private let logger: Logger
   private var health = GroupHealth()
   private var waitingBytes = 0
+  private var hasAppended = false
   private let pulse = Pulse()
   /// Whether it has shown that it can go on: it has published something, or has read all that there is, and there was
   /// nothing to be logged.
@@ -87,7 +88,11 @@ package final class AuditSession {
       }
       health.succeeded()
       // There may be nothing yet because Kafka is slow.
-      if batch.steps.isEmpty, waitingBytes == 0, reader.hasReadAll { isProven = true }
+      if batch.steps.isEmpty, waitingBytes == 0, reader.hasReadAll {
+        isProven = true
+        // What the session before could not say to be published is.
+        if !hasAppended, signingFailure == nil { metrics.noteNothingWaits() }
+      }
       if !batch.steps.isEmpty || !batch.positions.isEmpty { try await take(batch) }
     }
   }
@@ -107,6 +112,7 @@ package final class AuditSession {
         try journal.take(batch, from: first, translation, keys: ring, awaitsKeys: awaitsKeys, at: .now)
       }
       metrics.count(taken)
+      hasAppended = hasAppended || !taken.appended.isEmpty
       waitingBytes = taken.waitingBytes
       guard let stop = taken.stop else { break }
       first = stop.step
