@@ -176,8 +176,8 @@ extension AuditReport {
     }
     let cosigned: Markup = "<p>Cosigned by:</p>\n<ul>\n\(Markup(witnesses))</ul>"
     let left: Markup =
-      checkpoint.uncosignedSize.map {
-        "<p>The log’s newest checkpoint, of \($0) entries, was not cosigned yet: what it has more is not in this report.</p>"
+      checkpoint.uncosignedSize.map { size -> Markup in
+        "<p>The log’s newest checkpoint, of \(size) entries, was not cosigned yet: what it has more is not in this report.</p>"
       } ?? ""
     return """
       <section>
