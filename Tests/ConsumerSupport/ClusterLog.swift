@@ -11,6 +11,8 @@ package final class ClusterLog: EventLog {
   private let cluster: MemoryCluster
   /// Why a record is not taken; nil where it is.
   package var fault: (KafkaRecord) -> EventLogError? = { _ in nil }
+  /// Why a record is not taken that is appended alone; nil where that is the same.
+  package var faultAlone: ((KafkaRecord) -> EventLogError?)?
   /// Whether whoever appends was killed: nothing arrives any more, and nobody is told.
   package var isGone = false
   /// Whether records wait for `release`.
@@ -37,7 +39,15 @@ package final class ClusterLog: EventLog {
         headers: record.headers.map { KafkaHeader($0.name, $0.value) }), then: report)
   }
 
-  package func append(_ record: KafkaRecord, then report: @escaping Report) {
+  package func append(alone record: KafkaRecord, then report: @escaping Report) {
+    append(record, faultAlone ?? fault, then: report)
+  }
+
+  package func append(_ record: KafkaRecord, then report: @escaping Report) { append(record, fault, then: report) }
+
+  private func append(
+    _ record: KafkaRecord, _ fault: (KafkaRecord) -> EventLogError?, then report: @escaping Report
+  ) {
     if isHolding || isGone { return held.append((record, report)) }
     if let fault = fault(record) { return report(.failure(fault)) }
     let offset = cluster.append(record, to: 0)

@@ -258,6 +258,25 @@ import Testing
     #expect(!letter.headers.contains { $0.name == "content-type" })
   }
 
+  /// A broker refuses a batch as a whole, whosever letters are in it.
+  @Test func aLetterThatIsTooLargeInABatchIsWholeAlone() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.permanent("not-ours") }
+    let rig = try await ProcessorRig(calls.consumer())
+    rig.log.fault = { record in
+      record.topic.contains("dead-letters")
+        ? EventLogError(.refused, reason: "recordTooLarge", detail: "told to") : nil
+    }
+    rig.log.faultAlone = { _ in nil }
+    try await rig.assign(0)
+    try await rig.send(.sample(1), .sample(2, of: "bob"))
+    await rig.drain()
+    #expect(rig.committed() == 2)
+    let letters = rig.cluster.appended(on: deadLetters)
+    #expect(letters.count == 2 && letters.allSatisfy { $0.value?.isEmpty == false })
+    #expect(letters.allSatisfy { letter in !letter.headers.contains { $0.name == "dead-letter-truncated" } })
+  }
+
   @Test func anUndeclaredOutcomeIsNeitherLostNorWritten() async throws {
     let rig = try await ProcessorRig(
       EventConsumer.local(

@@ -19,6 +19,10 @@ package protocol EventLog: AnyObject, Sendable {
   /// Appends a record that is no event's, such as a tombstone; the same holds for it.
   func append(_ record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
+  /// Appends such a record in a request of its own.
+  func append(
+    alone record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
+
   /// Appends the record of an announcement; the same holds for it. Where headers need no other form, none are made.
   func append(
     _ announcement: Announcement, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
@@ -34,6 +38,11 @@ extension EventLog {
   /// A log without batches refuses nothing for what else is in one.
   package func append(
     alone record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) { append(record, then: report) }
+
+  /// The same.
+  package func append(
+    alone record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) { append(record, then: report) }
 }
 

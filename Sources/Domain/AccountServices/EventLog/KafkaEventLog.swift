@@ -64,11 +64,23 @@ package final class KafkaEventLog: EventLog {
   package func append(
     alone record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
-    do throws(KafkaError) {
-      append(
-        KafkaRecord(topic: record.topic.name, key: record.key, value: record.value), record.headers,
-        by: try singleProducer(), then: report)
-    } catch { report(.failure(EventLogError(error))) }
+    append(
+      alone: KafkaRecord(topic: record.topic.name, key: record.key, value: record.value), record.headers, then: report)
+  }
+
+  package func append(
+    alone record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) { append(alone: record, [], then: report) }
+
+  private func append(
+    alone record: KafkaRecord, _ headers: [EventRecord.Header],
+    then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    let single: RenewableProducer
+    do throws(KafkaError) { single = try singleProducer() } catch {
+      return report(.failure(EventLogError(ofNoProducer: error)))
+    }
+    append(record, headers, by: single, then: report)
   }
 
   private func singleProducer() throws(KafkaError) -> RenewableProducer {
@@ -96,7 +108,9 @@ package final class KafkaEventLog: EventLog {
     then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     let living: Producer
-    do throws(KafkaError) { living = try producer.living() } catch { return report(.failure(EventLogError(error))) }
+    do throws(KafkaError) { living = try producer.living() } catch {
+      return report(.failure(EventLogError(ofNoProducer: error)))
+    }
     living.send(record, adding: headers.count) { list in
       for header in headers { list.add(header.name, header.value) }
     } then: { result in
@@ -145,6 +159,11 @@ extension KafkaRecord {
 }
 
 extension EventLogError {
+  /// There is no producer, and none can be made, as where a certificate's file is gone: that says nothing of the record.
+  fileprivate init(ofNoProducer error: KafkaError) {
+    self.init(.unavailable, reason: error.code.rawValue, detail: error.detail)
+  }
+
   init(_ error: KafkaError, about topic: String? = nil) {
     let outcome: Outcome =
       switch error.consequence {
