@@ -161,6 +161,21 @@ import Testing
     }
   }
 
+  @Test func whatIsReleasedIsNotHeldBackForTheBatchThatItIsIn() async throws {
+    try await run { cluster in
+      let narrow = "narrow"
+      _ = try await cluster.admin.createTopics(
+        [NewTopic(narrow, partitions: 1, replicationFactor: 1, settings: ["max.message.bytes": "2000"])],
+        within: Self.patience)
+      _ = try await cluster.admin.awaitTopic(narrow, within: Self.patience)
+      let sizes = [Int](repeating: 500, count: 20) + [4000]
+      let records = sizes.map { KafkaRecord(topic: narrow, key: [1], value: [UInt8](repeating: 1, count: $0)) }
+      let results = await cluster.producer.send(aloneIfTooLarge: records)
+      let refusals = results.compactMap { if case .failure(let error) = $0 { error.code } else { nil } }
+      #expect(refusals == [.recordTooLarge])
+    }
+  }
+
   /// As where a policy was missing for some hours. Read one by one, they took half a second each.
   @Test func aThousandLettersAreRetriedAtOnceAndInTheOrderOfTheirRecords() async throws {
     try await run { cluster in

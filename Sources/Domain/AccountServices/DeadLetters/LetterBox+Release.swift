@@ -48,7 +48,7 @@ extension LetterBox {
           }
         }
         if let decision {
-          let results = await producer.send(publishable.map(\.record))
+          let results = await producer.send(aloneIfTooLarge: publishable.map(\.record))
           let published = zip(publishable, results).filter { if case .success = $0.1 { true } else { false } }
           try await note(published.map { $0.0.letter }, in: &letters, decision, with: producer, each: done)
           for (attempt, result) in zip(publishable, results) {
@@ -63,5 +63,20 @@ extension LetterBox {
       }
     }
     for letter in wanted.values.sorted(by: { $0.place < $1.place }) { done(letter, .left(letter.wordsOfLoss)) }
+  }
+}
+
+extension Producer {
+  /// Sends records, and once more, each by itself, those that are refused as too large: a broker refuses a batch as a whole,
+  /// whatever else is in it.
+  package func send(aloneIfTooLarge records: [KafkaRecord]) async -> [Result<KafkaPosition, KafkaError>] {
+    var results = await send(records)
+    for (index, record) in records.enumerated() {
+      guard case .failure(let error) = results[index], error.code == .recordTooLarge else { continue }
+      do throws(KafkaError) { results[index] = .success(try await send(record)) } catch {
+        results[index] = .failure(error)
+      }
+    }
+    return results
   }
 }
