@@ -69,7 +69,7 @@ package struct TopicPlan: Sendable, Hashable {
       .minimumInSync: String(minimumInSync), .uncleanElection: "false", .retentionBytes: "-1",
       // By the clock of the ingress, one that is ahead would have its records refused, one that is behind deleted.
       .timestamps: "LogAppendTime",
-      // A topic that takes less refuses batches of healthy records. This is Kafka's own default, which holds any of ours.
+      // Kafka's own default, which holds any batch of ours: a topic that takes less than those refuses healthy records.
       .largestBatch: "1048588",
     ]
     switch kept {
