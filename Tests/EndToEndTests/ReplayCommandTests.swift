@@ -131,6 +131,10 @@ import Testing
       #expect(own.end == .exit(2) && own.errors.contains("the records are from there"))
       try await stage.makeTopic("shop.copy", partitions: 5)
       let journal = stage.files.path + "/progress"
+      let none = try await stage.siwa(
+        "replay", "--in", file, "--to-topic", "shop.copy", "--from", "2100-01-01", "--resume", journal)
+      #expect(none.end == .exit(1) && none.errors.hasSuffix("siwa: no record is as described\n"), "\(none)")
+      #expect(!FileManager.default.fileExists(atPath: journal), "it would say that all was replayed")
       let half = try await stage.siwa(
         "replay", "--in", file, "--to-topic", "shop.copy", "--limit", "20", "--resume", journal)
       #expect(half.end == .exit(0) && half.errors.hasPrefix("replayed: 20 of 20 "), "\(half)")

@@ -124,6 +124,8 @@ struct ReplayCommand: Command {
     let exit = try await go(run, topic)
     guard exit == .success else { return exit }
     if run.replay.progress.replayed == 0, former == nil {
+      // Otherwise the same command, once there are some, would say that all of it was replayed.
+      if let journal, !isRehearsal { unsafe unlink(journal) }
       Terminal.complain("siwa: no record is as described")
       return .failure
     }
