@@ -297,8 +297,7 @@ extension EventProcessor {
     return nil
   }
 
-  /// How it is with what the store is asked: one that answers others may still refuse something for ever, as on a full disk
-  /// or with rights that are missing.
+  /// How it is with what the store is asked: one that answers others may still fail at something for long, as on a full disk.
   package func storeState() -> Readiness.State {
     let stuck = failingCalls.values.filter { agenda.now - $0.since >= GroupHealth.patience }
     guard let oldest = stuck.min(by: { $0.since < $1.since }) else { return .ready }
