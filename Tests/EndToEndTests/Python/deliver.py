@@ -8,7 +8,7 @@ context = ssl.create_default_context(cafile=ca_file)
 context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
 if version in ("TLSv1", "TLSv1_1"):
     context.set_ciphers("DEFAULT@SECLEVEL=0")  # so that it is the server who refuses
-connection = http.client.HTTPSConnection("localhost", int(port), context=context, timeout=60)
+connection = http.client.HTTPSConnection("localhost", int(port), context=context, timeout=300)
 try:
     connection.connect()
 except ssl.SSLError as error:

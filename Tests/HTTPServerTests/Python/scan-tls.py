@@ -22,7 +22,7 @@ ciphers = [command for command in ScanCommand if command.value.endswith("_cipher
 request = ServerScanRequest(
     server_location=ServerNetworkLocation("localhost", port, "127.0.0.1"),
     # Long: a busy machine is no finding.
-    network_configuration=ServerNetworkConfiguration("localhost", network_timeout=60),
+    network_configuration=ServerNetworkConfiguration("localhost", network_timeout=300),
     scan_commands=set(ScanCommand) - {ScanCommand.CERTIFICATE_INFO, ScanCommand.HTTP_HEADERS},
 )
 scanner = Scanner(per_server_concurrent_connections_limit=5)
