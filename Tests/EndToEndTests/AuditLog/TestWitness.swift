@@ -1,3 +1,4 @@
+import AccountEvents
 import EventLoop
 import HTTPServer
 import TestSupport
@@ -103,7 +104,7 @@ final class TestWitness {
     }
     // A forger signs another text.
     let text = manner == .forging ? Array("another\n".utf8) : question.note.text
-    let signature = try cosigner.cosign(text, at: 1_800_000_000)
+    let signature = try cosigner.cosign(text, at: UInt64(Timestamp.now.milliseconds / 1000))
     if manner == .honest { head = next }
     return HTTPResponse(status: 200, body: .bytes(Array(signature.line.utf8)))
   }
