@@ -44,6 +44,33 @@ extension EventLog {
   package func append(
     alone record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) { append(record, then: report) }
+
+  /// Appends the record, and where it is refused as too large once more, alone: for whoever has one record of a key under
+  /// way at a time, because the second time is behind what others have appended meanwhile.
+  func append(
+    aloneIfTooLarge record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    append(record) { [self] result in
+      if case .failure(let error) = result, error.isTooLarge {
+        append(alone: record, then: report)
+      } else {
+        report(result)
+      }
+    }
+  }
+
+  /// The same with a record that is no event's.
+  func append(
+    aloneIfTooLarge record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+  ) {
+    append(record) { [self] result in
+      if case .failure(let error) = result, error.isTooLarge {
+        append(alone: record, then: report)
+      } else {
+        report(result)
+      }
+    }
+  }
 }
 
 /// Where a record stands.

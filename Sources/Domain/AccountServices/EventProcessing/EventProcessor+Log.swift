@@ -69,19 +69,12 @@ extension EventProcessor {
       return step(record, .orphaned)
     }
     record.outbound?.isGiven()
-    if let letter = outbound.letter { put(letter, of: record) }
+    if let letter = outbound.letter {
+      // It is shortened only where it is too large by itself.
+      log.append(aloneIfTooLarge: letter) { [weak self] in self?.reported(record, 0, $0) }
+    }
     for (index, announcement) in outbound.unsaid.enumerated() {
       log.append(announcement) { [weak self] in self?.reported(record, index, $0) }
-    }
-  }
-
-  /// Puts a dead letter onto the log. One that is refused as too large may have been so for the batch that it was in: it is
-  /// shortened only where it is too large alone.
-  private func put(_ letter: KafkaRecord, of record: InFlightRecord) {
-    log.append(letter) { [weak self] result in
-      guard let self else { return }
-      guard case .failure(let error) = result, error.isTooLarge, !isOver else { return reported(record, 0, result) }
-      log.append(alone: letter) { [weak self] in self?.reported(record, 0, $0) }
     }
   }
 

@@ -222,13 +222,8 @@ package final class OutboxPublisher {
   private func publishInOrder(_ lane: [OutboxRecord]) async -> (published: [EventID], refusal: EventLogError?) {
     var published: [EventID] = []
     for record in lane {
-      var result = await withCheckedContinuation { continuation in
-        log.append(record.record) { continuation.resume(returning: $0) }
-      }
-      if case .failure(let error) = result, error.isTooLarge {
-        result = await withCheckedContinuation { continuation in
-          log.append(alone: record.record) { continuation.resume(returning: $0) }
-        }
+      let result = await withCheckedContinuation { continuation in
+        log.append(aloneIfTooLarge: record.record) { continuation.resume(returning: $0) }
       }
       if case .failure(let error) = result { return (published, error) }
       published.append(record.id)

@@ -30,6 +30,14 @@ import Testing
     }
   }
 
+  /// Has all fail twice, and their next tries be due.
+  private static func failTwice(_ lanes: inout AccountLanes<Int>, at now: inout MonotonicTime) {
+    for _ in 0..<2 {
+      while case let turns = lanes.takeTurns(at: now, limit: 1000), !turns.isEmpty { fail(turns, &lanes, at: &now) }
+      now = now + .seconds(60)
+    }
+  }
+
   @Test func anAccountIsTriedWhenItsOwnNextTryIsDueAndNotBefore() {
     var lanes = Self.lanes(of: 0..<1)
     var now = Self.start
@@ -47,12 +55,7 @@ import Testing
   @Test func whoKeepsFailingHasPlacesOfItsOwnAndNobodyElseWaitsForThem() {
     var lanes = Self.lanes(of: 0..<100)
     var now = Self.start
-    for _ in 0..<2 {
-      while case let turns = lanes.takeTurns(at: now, limit: 100), !turns.isEmpty {
-        Self.fail(turns, &lanes, at: &now)
-      }
-      now = now + .seconds(60)
-    }
+    Self.failTwice(&lanes, at: &now)
     // All hundred failed twice and are due, and those that failed first are under way for long.
     let again = lanes.takeTurns(at: now, limit: 1000)
     #expect(again.map(\.sequence) == Array(0..<64))
@@ -91,12 +94,7 @@ import Testing
   @Test func whoFailsAgainAndAgainAndIsKeptForTooLongMakesWayForOthersThatFailed() {
     var lanes = Self.lanes(of: 0..<200)
     var now = Self.start
-    for _ in 0..<2 {
-      while case let turns = lanes.takeTurns(at: now, limit: 200), !turns.isEmpty {
-        Self.fail(turns, &lanes, at: &now)
-      }
-      now = now + .seconds(60)
-    }
+    Self.failTwice(&lanes, at: &now)
     for first in [0, 64, 128] {
       #expect(lanes.takeTurns(at: now, limit: 200).first?.sequence == Int64(first))
       now = now + Self.patience

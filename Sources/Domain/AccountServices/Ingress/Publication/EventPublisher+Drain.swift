@@ -82,25 +82,18 @@ extension EventPublisher {
   }
 
   private func bring(_ record: SpooledRecord, _ lane: LaneID) {
-    log.append(record.record) { [self] report in
-      if case .failure(let error) = report, error.isTooLarge, !isClosing {
-        return log.append(alone: record.record) { [self] in finish(record, lane, $0) }
-      }
-      finish(record, lane, report)
-    }
-  }
-
-  private func finish(_ record: SpooledRecord, _ lane: LaneID, _ report: Result<EventLogPosition, EventLogError>) {
-    switch report {
-    case .success:
-      note(report)
-      perform(lanes.step(lane) { $0.acknowledged(nil) }, in: lane)
-    case .failure(let error):
-      // It is not noted: one record that the log never takes must not send all new ones to the spool.
-      if error.outcome == .refused, let letter = EventRecord(letterOf: record.record), !isClosing {
-        setAside(record, as: letter, lane, error)
-      } else {
-        fail(nil, of: lane, record.sequence, error)
+    log.append(aloneIfTooLarge: record.record) { [self] report in
+      switch report {
+      case .success:
+        note(report)
+        perform(lanes.step(lane) { $0.acknowledged(nil) }, in: lane)
+      case .failure(let error):
+        // It is not noted: one record that the log never takes must not send all new ones to the spool.
+        if error.outcome == .refused, let letter = EventRecord(letterOf: record.record), !isClosing {
+          setAside(record, as: letter, lane, error)
+        } else {
+          fail(nil, of: lane, record.sequence, error)
+        }
       }
     }
   }
