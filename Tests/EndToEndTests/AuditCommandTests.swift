@@ -192,7 +192,7 @@ import TransparencyLog
     let wrong = try await run(["rotate-key", "--old", new, "--new", old] + settings)
     #expect(wrong.end == .exit(1) && wrong.errors.contains("--old: not the key that signs now"), "\(wrong)")
     do {
-      let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+      let writer = try log.writer()
       #expect(try await run(words + settings).end == .exit(3), "somebody writes")
       _ = consume writer
     }

@@ -49,7 +49,7 @@ import TransparencyLog
 
   /// The old key signs for the new one, at the tree that is published.
   private func rotate() async throws -> String {
-    let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+    let writer = try log.writer()
     let rotation = try await KeyRotation.sign(writer.flushed, from: log.signer, to: next)
     try writer.publish(try KeyHistory().appending(rotation))
     return log.path + "/" + LogPath.keys
@@ -57,7 +57,7 @@ import TransparencyLog
 
   /// Entries of after the rotation, by the new key.
   private func grow(to entries: [AuditEntry]) async throws {
-    let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+    let writer = try log.writer()
     while writer.size < UInt64(entries.count) { _ = try writer.append(entries[Int(writer.size)].bytes) }
     try writer.publish(try await SignedNote.sign(try writer.flush().text, with: next))
   }

@@ -27,7 +27,10 @@ struct KilledLogWriter {
 
   /// Appends in batches that end beside and on the edges of tiles.
   private static func write(into directory: String, _ signer: NoteSigner, _ life: Int, upTo size: UInt64) async throws {
-    let writer = try again { () throws(LogError) in try LogWriter(opening: directory, origin: signer.key.name) }
+    let writer = try again { () throws(LogError) in
+      _ = try LogWriter.begin(in: directory, origin: signer.key.name)
+      return try LogWriter(opening: directory, origin: signer.key.name)
+    }
     say("opened \(writer.flushed.size)")
     if writer.isUnpublished, life.isMultiple(of: 2) { try await publish(writer.flushed, of: writer, signer) }
     for step in [1, 2, 97, 156, 1, 30, 225, 300] as [UInt64] where writer.size < size {
@@ -57,6 +60,7 @@ struct KilledLogWriter {
 
   /// Fills the disk, makes room, and goes on: three times with one writer, and once more with another.
   private static func fill(_ directory: String, _ signer: NoteSigner) async throws {
+    _ = try LogWriter.begin(in: "\(directory)/log", origin: signer.key.name)
     let writer = try LogWriter(opening: "\(directory)/log", origin: signer.key.name)
     for round in 0..<3 {
       try await fill(writer, signer, round)

@@ -30,9 +30,15 @@ package final class SampleLog: Sendable {
     (path, signer, privateKey, witness) = (directory, log.signer, log.privateKey, log.witness)
   }
 
+  /// Its writer; the log begins with the first one.
+  package func writer() throws(LogError) -> LogWriter {
+    _ = try LogWriter.begin(in: path, origin: Self.origin)
+    return try LogWriter(opening: path, origin: Self.origin)
+  }
+
   /// Writes entries until the log has so many, with a checkpoint at each of these sizes.
   package func write(_ sizes: [Int], _ entry: (Int) -> [UInt8]) async throws {
-    let writer = try LogWriter(opening: path, origin: Self.origin)
+    let writer = try writer()
     for size in sizes {
       while writer.size < UInt64(size) { _ = try writer.append(entry(Int(writer.size))) }
       try writer.publish(try await note(on: try writer.flush()))

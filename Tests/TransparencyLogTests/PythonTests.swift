@@ -63,7 +63,7 @@ import Testing
 
   @Test func itFollowsRotationsOfTheKey() async throws {
     try await log.write([300], sampleEntry)
-    let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+    let writer = try log.writer()
     let next = try NoteSigner.generate(name: SampleLog.origin).signer
     let rotation = try await KeyRotation.sign(writer.flushed, from: log.signer, to: next)
     try writer.publish(try KeyHistory().appending(rotation))

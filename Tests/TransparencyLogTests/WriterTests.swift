@@ -14,7 +14,11 @@ import Testing
 
   private var path: String { files.path + "/log" }
 
-  private func open() throws(LogError) -> LogWriter { try LogWriter(opening: path, origin: Self.origin) }
+  /// Opens the log, which begins with the first call.
+  private func open() throws(LogError) -> LogWriter {
+    _ = try LogWriter.begin(in: path, origin: Self.origin)
+    return try LogWriter(opening: path, origin: Self.origin)
+  }
 
   private func append(_ range: Range<Int>, to writer: LogWriter) throws {
     for entry in sampleEntries(range.upperBound)[range] { _ = try writer.append(entry) }
@@ -62,6 +66,39 @@ import Testing
     #expect(!writer.isUnpublished)
     #expect(contents == ["checkpoint", "tile/0/000.p/2", "tile/entries/000.p/2"])
     #expect(try await verify() == [[1], [2]])
+  }
+
+  /// What looks like a log that never was may be one whose volume is not mounted.
+  @Test func noWriterBeginsALog() async throws {
+    func open() throws(LogError) -> LogWriter { try LogWriter(opening: path, origin: Self.origin) }
+    expect(.absent) { _ = try open() }
+    #expect(!FileManager.default.fileExists(atPath: path), "not even its directory")
+    try #require(unsafe mkdir(path, 0o755) == 0)
+    expect(.absent) { _ = try open() }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: path) == [])
+    #expect(try LogWriter.begin(in: path, origin: Self.origin))
+    #expect(try open().size == 0)
+  }
+
+  @Test func aLogIsBegunOnce() async throws {
+    func begin() throws(LogError) -> Bool { try LogWriter.begin(in: path, origin: Self.origin) }
+    for origin in ["", "a b"] { expect(.malformed) { _ = try LogWriter.begin(in: path, origin: origin) } }
+    #expect(try begin())
+    #expect(try !begin())
+    do {
+      let writer = try open()
+      expect(.locked) { _ = try begin() }
+      try append(0..<3, to: writer)
+      _ = try writer.flush()
+    }
+    #expect(try !begin())
+    #expect(try open().size == 3, "it was signed, perhaps, and nobody has published it")
+    try await publish(open())
+    #expect(try !begin())
+    expect(.wrongOrigin) { _ = try LogWriter.begin(in: path, origin: "example.com/other") }
+    #expect(try await verify() == sampleEntries(3))
+    for file in ["checkpoint", ".about-to-sign"] { unlink(file) }
+    expect(.damaged) { _ = try begin() }
   }
 
   @Test func anEmptyLogCanBePublishedAndOpenedAgain() async throws {
@@ -294,7 +331,7 @@ import Testing
     expect(.failed) { _ = try open() }
     let file = files.write("file", "")
     expect(.failed) { _ = try LogWriter(opening: file, origin: Self.origin) }
-    expect(.failed) { _ = try LogWriter(opening: files.path + "/not/there", origin: Self.origin) }
+    expect(.failed) { _ = try LogWriter.begin(in: files.path + "/not/there", origin: Self.origin) }
   }
 
   @Test func aDamagedEdgeIsNamedAndNotBuiltUpon() async throws {

@@ -20,6 +20,8 @@ package struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     case missing
     /// A file whose bytes do not fit the checkpoint.
     case damaged
+    /// No log was begun in this directory.
+    case absent
     /// Another process writes to this log.
     case locked
     /// No room on the disk.

@@ -121,7 +121,9 @@ final class RehearsedServices {
     mail = try await RunningConsumer(
       try load(ConsumerConfiguration<EmailRelayProgram>.self), store: store, registry: MetricsRegistry(),
       logger: logger)
-    auditLog = try await RehearsedAuditLog(try load(AuditLogConfiguration.self), logger: logger)
+    let auditing = try load(AuditLogConfiguration.self)
+    _ = try LogWriter.begin(in: auditing.audit.directory, origin: auditing.audit.origin)
+    auditLog = try await RehearsedAuditLog(auditing, logger: logger)
   }
 
   /// Runs until `drain` has ended. Returns what made it impossible to go on.

@@ -20,7 +20,7 @@ import TransparencyLog
   private func write() async throws {
     try await log.write([2], sampleEntry)
     let (next, _) = try NoteSigner.generate(name: SampleLog.origin)
-    let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+    let writer = try log.writer()
     let rotation = try await KeyRotation.sign(writer.flushed, from: log.signer, to: next)
     let keys = try KeyHistory().appending(rotation)
     try writer.publish(keys)

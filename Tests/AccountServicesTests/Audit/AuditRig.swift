@@ -57,8 +57,9 @@ final class AuditRig {
     source?.wake()
   }
 
-  /// Opens the log and brings its index up to it.
+  /// Opens the log and brings its index up to it; it begins with the first call.
   func open() async throws {
+    _ = try LogWriter.begin(in: directory, origin: Self.origin)
     try await journal.open(in: directory, origin: Self.origin)
     try await IndexCatchUp(journal, reading: LogDirectory(directory), logger: captured.logger()).run()
   }

@@ -78,7 +78,7 @@ import TransparencyLog
   @Test func nothingElseIsServed() async throws {
     try await log.write([300], sampleEntry)
     // Two hundred more are on the disk, and no checkpoint covers them.
-    let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+    let writer = try log.writer()
     while writer.size < 512 { _ = try writer.append(sampleEntry(Int(writer.size))) }
     let flushed = try writer.flush()
     log.replace("index.sqlite", with: [1])

@@ -20,6 +20,7 @@ struct AuditLogOperationTests {
       let disk = try await SmallDisk(at: files.path + "/disk")
       let place = ["SIWA_AUDIT_LOG_DIRECTORY": files.path + "/disk/audit-log"]
       let reader = try CheckpointReader(stage.auditKey.key, files: files)
+      try await stage.beginAuditLog(place, on: disk)
       var log = try await stage.startAuditLog(place, on: disk)
       reader.follow(log)
       try await traffic.put(100)
@@ -50,7 +51,8 @@ struct AuditLogOperationTests {
         "audit", "verify", "--log", "http://\(log.address)", "--vkey", stage.auditKey.key.text)
       #expect(verified.end == .exit(0), "\(verified)")
       #expect(try await log.end() == .exit(0))
-      // The disk goes with the test.
+      // The disk goes with the test, and takes the place of the log that the stage has begun.
+      try FileManager.default.removeItem(atPath: stage.auditLog)
       try FileManager.default.copyItem(atPath: disk.path + "/audit-log", toPath: stage.auditLog)
       try await traffic.expectAll(seenBy: reader)
     }
@@ -80,6 +82,39 @@ struct AuditLogOperationTests {
         .map { $0.drop { $0 != "," }.drop { $0 != ":" } }
       #expect(zip(causes, causes.dropFirst()).allSatisfy { $0 != $1 }, "what is no news is not said: \(causes)")
       faults.isDiskFull = false
+      try await log.untilPublished(traffic.entryCount)
+      try await log.untilReadiness(is: true)
+      #expect(try await log.end() == .exit(0))
+      try await traffic.expectAll(seenBy: reader)
+    }
+  }
+
+  /// A second log under the name and the key of the first would contradict it.
+  @Test func aVolumeThatIsNotMountedBeginsNoSecondLog() async throws {
+    try await AuditTraffic.run(in: files) { stage, traffic in
+      let reader = try CheckpointReader(stage.auditKey.key, files: files)
+      var log = try await stage.startAuditLog()
+      reader.follow(log)
+      try await traffic.put(10)
+      try await log.untilPublished(traffic.entryCount)
+      #expect(try await stage.siwa("audit", "begin").end == .exit(3), "it is running there")
+      #expect(try await log.end() == .exit(0))
+      let again = try await stage.siwa("audit", "begin")
+      #expect(again.end == .exit(1) && again.errors.contains("has begun there already"), "\(again)")
+
+      let (directory, volume) = (stage.auditLog, files.path + "/volume")
+      try #require(unsafe rename(directory, volume) == 0 && mkdir(directory, 0o755) == 0)
+      log = try await stage.startAuditLog()
+      _ = try await log.program.line(
+        with: #""level":"error""#, "absent: \(directory): no log was begun in this directory", "'siwa audit begin'")
+      let words = try await log.administration.get("/readyz")
+      #expect(words.status == 503 && words.text.contains("log: not ready: absent: "), "\(words)")
+      #expect(try await log.checkpoint() == nil)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [])
+
+      try #require(unsafe rmdir(directory) == 0 && rename(volume, directory) == 0)
+      reader.follow(log)
+      try await traffic.put(10)
       try await log.untilPublished(traffic.entryCount)
       try await log.untilReadiness(is: true)
       #expect(try await log.end() == .exit(0))

@@ -126,7 +126,7 @@ import TransparencyLog
     try await log.write([300], sampleEntry)
     let (next, _) = try NoteSigner.generate(name: SampleLog.origin)
     do {
-      let writer = try LogWriter(opening: log.path, origin: SampleLog.origin)
+      let writer = try log.writer()
       let rotation = try await KeyRotation.sign(writer.flushed, from: log.signer, to: next)
       try writer.publish(try KeyHistory().appending(rotation))
       while writer.size < 700 { _ = try writer.append(sampleEntry(Int(writer.size))) }

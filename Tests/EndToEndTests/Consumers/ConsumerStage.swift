@@ -97,7 +97,7 @@ final class ConsumerStage {
 
     let key = files.path + "/master-key"
     for words in [
-      ["store", "create-key", key], ["store", "migrate"],
+      ["store", "create-key", key], ["store", "migrate"], ["audit", "begin"],
       ["topics", "create", "--replication", "1", "--partitions", "\(form.partitions)"],
     ] {
       let made = try await RunningProgram.run("siwa", words, environment) { program in
@@ -260,6 +260,12 @@ final class ConsumerStage {
     try await RunningMember(try launch("siwa-\(consumer)", changes), of: consumer)
   }
 
+  /// Begins a log beside the one that the stage has, perhaps on a disk of its own.
+  func beginAuditLog(_ changes: [String: String], on disk: SmallDisk? = nil) async throws {
+    let program = try launch("siwa", changes, through: disk?.entrance ?? [], ["audit", "begin"])
+    try #require(try await program.untilEnd() == .exit(0), "\(program.errors)")
+  }
+
   /// Starts the audit log, perhaps so that it finds a disk of its own.
   func startAuditLog(_ changes: [String: String] = [:], on disk: SmallDisk? = nil) async throws -> RunningAuditLog {
     try await RunningAuditLog(try launch("siwa-audit-log", changes, through: disk?.entrance ?? []))
@@ -299,9 +305,9 @@ final class ConsumerStage {
 
   /// Starts one of our programs, perhaps by way of another one.
   func launch(
-    _ name: String, _ changes: [String: String] = [:], through entrance: [String] = []
+    _ name: String, _ changes: [String: String] = [:], through entrance: [String] = [], _ arguments: [String] = []
   ) throws -> RunningProgram {
-    let words = entrance + [RunningProgram.path(of: name)]
+    let words = entrance + [RunningProgram.path(of: name)] + arguments
     let program = try RunningProgram(words[0], Array(words.dropFirst()), environment.merging(changes) { $1 })
     programs.append(program)
     return program

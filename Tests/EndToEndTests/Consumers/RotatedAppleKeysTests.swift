@@ -59,6 +59,7 @@ import TransparencyLog
     // A log that begins now has no key of Apple's but those of the topic.
     let anew = stage.files.path + "/anew"
     let size = try #require(try await log.checkpoint()).checkpoint.size
+    try await stage.beginAuditLog(["SIWA_AUDIT_LOG_DIRECTORY": anew])
     let second = try await stage.startAuditLog(["SIWA_AUDIT_LOG_DIRECTORY": anew])
     try await second.untilPublished(Int(size))
     #expect(try await obligations(in: anew, stage).mapValues(\.signature) == logged.mapValues(\.signature))

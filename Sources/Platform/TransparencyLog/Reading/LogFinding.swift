@@ -56,7 +56,7 @@ package struct LogFinding: Error, Sendable, Equatable, CustomStringConvertible {
       case .wrongOrigin: .wrongOrigin
       case .notCosigned: .notCosigned
       case .conflict: path == LogPath.keys ? .badRotation : .splitView
-      case .unproven, .missing, .damaged, .locked, .full, .failed: throw error
+      case .unproven, .missing, .damaged, .absent, .locked, .full, .failed: throw error
       }
     self.init(kind, path, error.detail)
   }

@@ -11,16 +11,22 @@ struct LogFiles: ~Copyable {
   /// process ends. It stays open so that no step behind a renaming opens anything.
   private let folder: CInt
 
-  /// Makes the directory where it is missing, and takes it. Throws `.locked` where another process has it.
-  init(locking path: String) throws(LogError) {
+  /// Takes the directory. Throws `.absent` where there is none, and `.locked` where another process has it.
+  ///
+  /// - Parameter making: Whether a directory that is missing is made.
+  init(locking path: String, making: Bool = false) throws(LogError) {
     directory = LogDirectory(path)
-    if unsafe mkdir(path, 0o755) == 0 {
-      try Self.sync(directory: "\(path)/..")
-    } else if errno != EEXIST {
-      throw .system(path)
+    if making {
+      if unsafe mkdir(path, 0o755) == 0 {
+        try Self.sync(directory: "\(path)/..")
+      } else if errno != EEXIST {
+        throw .system(path)
+      }
     }
     let folder = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-    guard folder >= 0 else { throw .system(path) }
+    guard folder >= 0 else {
+      throw errno == ENOENT ? LogError(.absent, path, "there is no such directory") : .system(path)
+    }
     do throws(LogError) {
       try Self.lock(folder, path)
     } catch {

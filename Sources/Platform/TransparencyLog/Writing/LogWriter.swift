@@ -39,17 +39,33 @@ package final class LogWriter {
   /// What the announcement may be: what was written last, and what was there before if that may have failed.
   private var announcements: [[UInt8]]
 
-  /// Opens the log of that name in a directory, or begins it where there is none.
+  /// Begins the log of that name in a directory, which is made where it is missing. False where it has begun already: it
+  /// is as it was then.
   ///
-  /// Throws `.locked` where another process writes to it, `.wrongOrigin` where it is another log, `.damaged` or `.missing`
-  /// with the file that does not fit, `.malformed` for a name that no log can have, and `.full` or
-  /// `.failed` where the disk does not do what is needed.
+  /// To begin a log is a decision of its own, which no writer takes: a directory whose volume is not mounted looks like
+  /// one in which there never was a log, and a second log under the name of the first contradicts it.
+  ///
+  /// Throws `.locked` where another process writes to it, `.wrongOrigin` where it is another log, `.damaged` where the
+  /// files of one lie there that do not say whose, `.malformed` for a name that no log can have, and `.full` or `.failed`
+  /// where the disk does not do what is needed.
+  package static func begin(in path: String, origin: String) throws(LogError) -> Bool {
+    try expectName(origin)
+    let files = try LogFiles(locking: path, making: true)
+    guard try find(origin, in: files, .strict).base == nil else { return false }
+    // From here on, tiles without a checkpoint are those of one that was lost.
+    try files.replace(announcementPath, with: Checkpoint(origin: origin, head: .empty).text)
+    return true
+  }
+
+  /// Opens the log of that name in a directory.
+  ///
+  /// Throws `.absent` where no log was begun there, `.locked` where another process writes to it, `.wrongOrigin` where it
+  /// is another log, `.damaged` or `.missing` with the file that does not fit, `.malformed` for a name that no log can
+  /// have, and `.full` or `.failed` where the disk does not do what is needed.
   ///
   /// - Parameter opening: What happens where the announcement of the last checkpoint was lost or rolled back.
   package init(opening path: String, origin: String, _ opening: Opening = .strict) throws(LogError) {
-    guard KeyName.isValid(origin) else {
-      throw .malformed("a log's name has no blanks, plus signs or control characters")
-    }
+    try Self.expectName(origin)
     self.origin = origin
     let files = try LogFiles(locking: path)
     files.removeDrafts()
@@ -57,29 +73,18 @@ package final class LogWriter {
     // back must not be one that was signed.
     try files.syncAll()
     let directory = files.locked
-    let note = try Self.readNote(in: directory)
-    let published = try Self.reading(LogPath.checkpoint) { () throws(LogError) in
-      try note.map { note throws(LogError) in try Checkpoint(note.text) }
+    let found = try Self.find(origin, in: files, opening)
+    guard let base = found.base else { throw LogError(.absent, path, "no log was begun in this directory") }
+    flushed = base
+    log = try LogRecovery.restore(base.head, from: directory)
+    try LogRecovery.checkFullFiles(of: base.head, since: found.published?.size ?? 0, in: directory)
+    for older in [found.published, found.announced] {
+      guard let older, older.size < base.size else { continue }
+      try LogRecovery.check(base.head, continues: older, in: directory)
     }
-    let announced = try Self.readAnnouncement(in: directory)
-    let base = try LogRecovery.base(
-      of: origin, published: published, announced: announced, hasTiles: try files.hasTiles(), opening)
-    if let base {
-      flushed = base
-      log = try LogRecovery.restore(base.head, from: directory)
-      try LogRecovery.checkFullFiles(of: base.head, since: published?.size ?? 0, in: directory)
-      for older in [published, announced] {
-        guard let older, older.size < base.size else { continue }
-        try LogRecovery.check(base.head, continues: older, in: directory)
-      }
-      if announced != base { try files.replace(Self.announcementPath, with: base.text) }
-    } else {
-      (flushed, log) = (Checkpoint(origin: origin, head: .empty), GrowingLog())
-      // From here on, tiles without a checkpoint are those of one that was lost.
-      try files.replace(Self.announcementPath, with: flushed.text)
-    }
+    if found.announced != base { try files.replace(Self.announcementPath, with: base.text) }
     announcements = [flushed.text]
-    (self.published, publishedSize) = (note, published?.size ?? 0)
+    (published, publishedSize) = (found.note, found.published?.size ?? 0)
     self.files = files
     // A writer that was killed behind a publication has not removed what it made superfluous.
     removePartials(from: publishedSize - min(publishedSize, Self.reviewedSize), to: publishedSize)
@@ -191,6 +196,34 @@ package final class LogWriter {
 
   /// The number of entries before its end for which superseded partial files are looked for when a log is opened.
   private static let reviewedSize: UInt64 = 1 << 18
+
+  private static func expectName(_ origin: String) throws(LogError) {
+    guard KeyName.isValid(origin) else {
+      throw .malformed("a log's name has no blanks, plus signs or control characters")
+    }
+  }
+
+  /// What a directory says of how far its log is.
+  private struct Found {
+    /// The checkpoint to go on from; nil where no log was begun.
+    let base: Checkpoint?
+    let note: SignedNote?
+    let published: Checkpoint?
+    let announced: Checkpoint?
+  }
+
+  private static func find(
+    _ origin: String, in files: borrowing LogFiles, _ opening: Opening
+  ) throws(LogError) -> Found {
+    let note = try readNote(in: files.locked)
+    let published = try reading(LogPath.checkpoint) { () throws(LogError) in
+      try note.map { note throws(LogError) in try Checkpoint(note.text) }
+    }
+    let announced = try readAnnouncement(in: files.locked)
+    let base = try LogRecovery.base(
+      of: origin, published: published, announced: announced, hasTiles: try files.hasTiles(), opening)
+    return Found(base: base, note: note, published: published, announced: announced)
+  }
 
   private static func readNote(in directory: LogDirectory) throws(LogError) -> SignedNote? {
     try reading(LogPath.checkpoint) { () throws(LogError) in

@@ -21,6 +21,7 @@ struct TransparencyLogBenchmark {
       switch words.dropFirst().first {
       case "append" where words.count == 6:
         guard let count = UInt64(words[3]), let size = Int(words[4]), let each = UInt64(words[5]) else { exit(2) }
+        _ = try LogWriter.begin(in: words[2], origin: origin)
         try await append(count, size, each, to: LogWriter(opening: words[2], origin: origin), signer)
       case "verify" where words.count == 3: try await verify(LogDirectory(words[2]), signer.key)
       case "command" where words.count == 4:

@@ -13,7 +13,8 @@ package struct AuditLogCommand: ServiceCommand {
     Reads the topics of events, outcomes, quarantine and dead letters without a group, appends one entry for each record
     to a transparency log (C2SP tlog-tiles) in audit-log.directory, signs a checkpoint every audit-log.interval, has
     witnesses cosign it, and serves the directory read-only at audit-log.listen. Nobody waits for it. How far it is
-    follows from the entries; one process writes, a second one on the same directory stands by and takes over.
+    follows from the entries; one process writes, a second one on the same directory stands by and takes over. It begins
+    no log: 'siwa audit begin' does, once.
 
     SIGTERM or SIGINT: publishes what was read, ends with 0. A second one ends at once, with 1, and so does what takes
     longer than audit-log.drain: the next process goes on from what is on the disk.

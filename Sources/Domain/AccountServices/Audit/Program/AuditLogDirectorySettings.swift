@@ -9,6 +9,7 @@ package struct AuditLogDirectorySettings: Configurable {
   package init(reading settings: inout Settings) {
     directory = settings.read(
       "audit-log.directory", .path, default: "/var/lib/siwa/audit-log",
-      "Where the log is: entries, tiles and checkpoints, as tlog-tiles has them. One process writes there.")
+      "Where the log is: entries, tiles and checkpoints, as tlog-tiles has them. `siwa audit begin` begins it; one process writes there."
+    )
   }
 }

@@ -220,7 +220,10 @@ package final class AuditLogService: Service {
       logger.error("the audit log's index is damaged: it is made anew", ["cause": .describing(error)])
       AuditIndex.remove(in: settings.directory)
     }
-    let (words, isLocked) = ("\(error)", (error as? LogError)?.code == .locked)
+    let code = (error as? LogError)?.code
+    let isLocked = code == .locked
+    let advice = code == .absent ? "; its volume may not be mounted, and 'siwa audit begin' begins a log" : ""
+    let words = "\(error)\(advice)"
     let isNews = failure != words || session?.isProven == true
     (failure, isOnProbation, session) = (words, !isLocked, nil)
     if isLocked { metrics.standBy() }

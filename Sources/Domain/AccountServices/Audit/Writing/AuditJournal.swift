@@ -46,7 +46,8 @@ package final class AuditJournal {
   private var waitingBytes = 0
   private var nextCommit = MonotonicTime.now + latestCommit.time
 
-  /// Opens log and index in the directory. Throws `LogError.locked` where another process writes there.
+  /// Opens log and index in the directory. Throws `LogError.absent` where no log was begun there, and `.locked` where
+  /// another process writes there.
   package init(in directory: String, origin: String) throws {
     log = try LogWriter(opening: directory, origin: origin)
     index = try AuditIndex.open(in: directory)

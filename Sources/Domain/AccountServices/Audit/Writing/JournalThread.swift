@@ -15,7 +15,7 @@ package final class JournalThread: Sendable {
   /// A thread without a journal.
   package init() {}
 
-  /// Opens the journal in the directory; one that was open is closed before.
+  /// Opens the journal in the directory, in which the log has begun; one that was open is closed before.
   package func open(in directory: String, origin: String) async throws {
     try await thread.run { [self] in
       try journal.withLock { journal in
