@@ -12,7 +12,7 @@ import TransparencyLog
   private let schema = ConfigurationSchema.siwa
   /// What cannot be set beside what the example sets.
   private static let alternatives = [
-    "store.postgresql", "audit-log.signer", "audit-log.public-key", "audit-log.witnesses",
+    "store.postgresql", "audit-log.signer", "audit-log.public-key", "audit-log.witnesses", "audit-log.quorum",
   ]
 
   /// The report on deploy/siwa.yaml, changed, in a place where the files that it names exist.
@@ -46,7 +46,8 @@ import TransparencyLog
     let report = try check { line in
       let parts = line.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
       let isAlternative = Self.alternatives.contains { line.hasPrefix("  #\($0.split(separator: ".")[1]): ") }
-      if isAlternative, !line.hasPrefix("  #witnesses: [") {
+      // Those of `audit` are called as two of `audit-log` are.
+      if isAlternative, !line.hasPrefix("  #witnesses: ["), line != "  #quorum: 1" {
         return String(line)
       }
       let isSetting = parts.count == 2 && parts[0].allSatisfy { $0 == " " } && parts[1].first?.isLetter == true

@@ -39,7 +39,8 @@ package final class AuditMetrics {
       "siwa_audit_log_signing_failures_total", "Checkpoints that could not be signed. Alarm on any increase.")
     size = registry.gauge("siwa_audit_log_size", "Entries that the published checkpoint covers.")
     witnessedSize = registry.gauge(
-      "siwa_audit_log_witnessed_size", "Entries that a checkpoint covers which all witnesses have cosigned.")
+      "siwa_audit_log_witnessed_size",
+      "Entries that a checkpoint covers which as many witnesses have cosigned as have to.")
     witnesses = Dictionary(
       uniqueKeysWithValues: names.map { name in
         (

@@ -154,7 +154,7 @@ package final class LogWriter {
     removePartials(from: old, to: flushed.size)
   }
 
-  /// Shows a checkpoint that all witnesses have cosigned to readers, beside the newest one, which may not have got so far.
+  /// Shows a checkpoint that enough witnesses have cosigned to readers, beside the newest one, which may not have got so far.
   package func publish(witnessed note: SignedNote) throws(LogError) {
     guard try Checkpoint(note.text).size <= flushed.size else {
       throw LogError(.conflict, LogPath.witnessed, "this is not a checkpoint of what was flushed")

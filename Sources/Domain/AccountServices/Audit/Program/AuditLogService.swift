@@ -188,13 +188,15 @@ package final class AuditLogService: Service {
       )
     }
     let size = try await witnessedSize()
-    return WitnessRounds(witnesses, witnessedSize: size, metrics: metrics, logger: logger) { [journal] step in
+    return WitnessRounds(
+      witnesses, quorum: settings.quorum, witnessedSize: size, metrics: metrics, logger: logger
+    ) { [journal] step in
       if let newest = step.newest { _ = try await journal.run { try $0.publish(newest) } }
       if let witnessed = step.witnessed { try await journal.run { try $0.publish(witnessed: witnessed) } }
     }
   }
 
-  /// The size of the last checkpoint that all witnesses have cosigned. A file that is damaged, or of another log, says
+  /// The size of the last checkpoint that enough witnesses have cosigned. A file that is damaged, or of another log, says
   /// nothing: the next one replaces it, and nothing else follows from it.
   private func witnessedSize() async throws -> UInt64? {
     let size = try await journal.run { $0.head.size }
@@ -208,7 +210,7 @@ package final class AuditLogService: Service {
       return checkpoint.size
     } catch {
       logger.warning(
-        "the last checkpoint that all witnesses have cosigned is damaged: the next one takes its place",
+        "the last checkpoint that enough witnesses have cosigned is damaged: the next one takes its place",
         ["log.file": .string(LogPath.witnessed), "cause": .describing(error)])
       return nil
     }

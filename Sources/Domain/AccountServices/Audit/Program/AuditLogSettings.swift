@@ -44,6 +44,8 @@ package struct AuditLogSettings: Configurable {
   package var interval: Duration
   /// Who cosigns.
   package var witnesses: [Witness]
+  /// How many of them have to have cosigned a checkpoint that stands in for the newest one.
+  package var quorum: Int
   /// Where the log is served.
   package var listen: SocketAddress
   /// The certificate of that server; nil for plain HTTP.
@@ -56,11 +58,11 @@ package struct AuditLogSettings: Configurable {
   /// Everything said, nothing assumed.
   package init(
     directory: String, origin: String, signer: Signer, formerKey: NoteSigner?, interval: Duration,
-    witnesses: [Witness], listen: SocketAddress, tls: TLSServerConfiguration?, admin: SocketAddress,
+    witnesses: [Witness], quorum: Int, listen: SocketAddress, tls: TLSServerConfiguration?, admin: SocketAddress,
     drainDeadline: Duration
   ) {
     (self.directory, self.origin, self.signer, self.formerKey) = (directory, origin, signer, formerKey)
-    (self.interval, self.witnesses, self.drainDeadline) = (interval, witnesses, drainDeadline)
+    (self.interval, self.witnesses, self.quorum, self.drainDeadline) = (interval, witnesses, quorum, drainDeadline)
     (self.listen, self.tls, self.admin) = (listen, tls, admin)
   }
 
@@ -90,6 +92,14 @@ package struct AuditLogSettings: Configurable {
         key: settings.read(
           "\(path).key", .witnessKey, "The key that verifies its cosignatures, as a vkey: name+id+key."))
     }.map(\.value)
+    quorum =
+      settings.readIfPresent(
+        "audit-log.quorum", .integer(1...32, unit: "witnesses"),
+        "How many of the witnesses have to have cosigned a checkpoint that readers may go by while the newest one waits for them; without it, all."
+      ) ?? witnesses.count
+    if quorum > witnesses.count {
+      settings.refuse("audit-log.quorum", "expected at most the number of audit-log.witnesses, \(witnesses.count)")
+    }
     listen = settings.read(
       "audit-log.listen", .socketAddress, default: .loopback(port: 8447),
       "Where the log is served for who verifies it: read-only, and what stands in it is not secret to who reaches it.")

@@ -19,14 +19,14 @@ package final class WitnessRounds {
   private var checkpoints: WitnessedCheckpoints
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
-  /// Witnesses, and what is done with a checkpoint that gets a cosignature. `witnessedSize` is that of the last one that all
-  /// of them have cosigned.
+  /// Witnesses, and what is done with a checkpoint that gets a cosignature. `witnessedSize` is that of the last one that
+  /// `quorum` of them have cosigned.
   package init(
-    _ witnesses: [Witness], witnessedSize: UInt64?, metrics: AuditMetrics, logger: Logger,
+    _ witnesses: [Witness], quorum: Int, witnessedSize: UInt64?, metrics: AuditMetrics, logger: Logger,
     publish: @escaping @Loop (WitnessedCheckpoints.Step) async throws -> Void
   ) {
     (self.witnesses, self.publish, self.metrics, self.logger) = (witnesses, publish, metrics, logger)
-    checkpoints = WitnessedCheckpoints(witnesses.map(\.key), witnessedSize: witnessedSize)
+    checkpoints = WitnessedCheckpoints(witnesses.map(\.key), quorum: quorum, witnessedSize: witnessedSize)
     if let witnessedSize { metrics.noteWitnessed(witnessedSize) }
   }
 

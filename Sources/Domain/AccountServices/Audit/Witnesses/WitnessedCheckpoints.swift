@@ -8,7 +8,7 @@ package struct WitnessedCheckpoints: Sendable {
   package struct Step: Sendable, Equatable {
     /// The note is the newest checkpoint's: readers are to see it with the cosignature.
     package var newest: SignedNote?
-    /// The note has all cosignatures, and is larger than the last that had them.
+    /// As many have cosigned the note as have to, and none before that was larger.
     package var witnessed: SignedNote?
   }
 
@@ -26,13 +26,14 @@ package struct WitnessedCheckpoints: Sendable {
   private static let memory = 256
 
   private let witnesses: [VerifierKey]
+  private let quorum: Int
   private var notes: [Announced] = []
   private var count: UInt64 = 0
   private var witnessedSize: UInt64?
 
-  /// Nothing announced yet. `witnessedSize` is that of the last checkpoint that all of them have cosigned.
-  package init(_ witnesses: [VerifierKey], witnessedSize: UInt64?) {
-    (self.witnesses, self.witnessedSize) = (witnesses, witnessedSize)
+  /// Nothing announced yet. `witnessedSize` is that of the last checkpoint that so many of them have cosigned.
+  package init(_ witnesses: [VerifierKey], quorum: Int, witnessedSize: UInt64?) {
+    (self.witnesses, self.quorum, self.witnessedSize) = (witnesses, quorum, witnessedSize)
   }
 
   /// The checkpoint of at least `size` entries that a witness is to cosign next; nil where there is none yet.
@@ -69,10 +70,10 @@ package struct WitnessedCheckpoints: Sendable {
     let note = try SignedNote(text: answer.text, signatures)
     notes[place].note = note
     var step = Step(newest: place == notes.count - 1 ? note : nil, witnessed: nil)
-    let isWhole = witnesses.allSatisfy { key in
+    let cosigned = witnesses.count { key in
       note.signatures.contains { $0.name == key.name && $0.keyID == key.id }
     }
-    if isWhole, witnessedSize.map({ $0 <= size }) ?? true { (step.witnessed, witnessedSize) = (note, size) }
+    if cosigned >= quorum, witnessedSize.map({ $0 <= size }) ?? true { (step.witnessed, witnessedSize) = (note, size) }
     return step
   }
 }

@@ -171,7 +171,7 @@ package final class AuditJournal {
     return true
   }
 
-  /// Shows a checkpoint that all witnesses have cosigned to readers.
+  /// Shows a checkpoint that enough witnesses have cosigned to readers.
   package func publish(witnessed note: SignedNote) throws { try log.publish(witnessed: note) }
 }
 
