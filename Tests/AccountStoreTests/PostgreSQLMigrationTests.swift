@@ -161,6 +161,32 @@ import Testing
     await store.close()
   }
 
+  /// Before an event needs it.
+  @Test func aRightThatIsMissingIsNamed() async throws {
+    await (try await rig.open()).close()
+    let user = "programs_\(UInt64.random(in: 0 ... .max))"
+    try await rig.run(
+      """
+      CREATE ROLE \(user) LOGIN; GRANT USAGE ON SCHEMA siwa TO \(user);
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA siwa TO \(user);
+      REVOKE INSERT, DELETE ON siwa.hash_key FROM \(user);
+      REVOKE INSERT, UPDATE, DELETE ON siwa.migration FROM \(user);
+      GRANT USAGE ON SEQUENCE siwa.erasure_step_number TO \(user);
+      """)
+    let store = try await PostgreSQLAccountStore.open("\(rig.connectionInfo) user=\(user)", connections: 2, rig.key)
+    try await store.check()
+    for (right, object) in [("INSERT", "ledger"), ("DELETE", "token"), ("USAGE", "erasure_step_number")] {
+      let kind = right == "USAGE" ? "SEQUENCE" : "TABLE"
+      try await rig.run("REVOKE \(right) ON \(kind) siwa.\(object) FROM \(user)")
+      let error = await #expect(throws: AccountStoreError.self) { try await store.check() }
+      #expect(error?.detail == "the programs' user has no right to \(right) on siwa.\(object)")
+      try await rig.run("GRANT \(right) ON \(kind) siwa.\(object) TO \(user)")
+      try await store.check()
+    }
+    await store.close()
+    try await rig.run("DROP OWNED BY \(user); DROP ROLE \(user)")
+  }
+
   private func expectRefusal(
     _ code: AccountStoreError.Code, _ words: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async {

@@ -289,13 +289,15 @@ final class PostgreSQLAccountStore: AccountStore {
   }
 
   /// Reads, and writes as much as a lock takes: a server that only reads refuses it. Another server may have come first since
-  /// the store was opened: one that would forget what was committed is named so.
+  /// the store was opened: one that would forget what was committed is named so. What the programs' user may not do is
+  /// named, too, before an event needs it.
   func check() async throws(AccountStoreError) {
     try await keyed.write(to: []) { connection, keys in
       var batch = Batch.locked
       batch.append("SELECT FROM siwa.hash_key FOR UPDATE SKIP LOCKED")
       _ = try await connection.run(locked: batch, keys) { _, _ throws(PostgreSQLError) in }
       try await connection.expectDurability()
+      try await connection.expectRights()
     }
   }
 

@@ -76,6 +76,29 @@ extension Connection {
     }
   }
 
+  /// Throws where the user that is connected may not do what the programs do, as with a table that an update has made.
+  ///
+  /// The tables of keys and versions are written by whoever administers the store alone; a column of identity needs no right
+  /// to its sequence.
+  func expectRights() async throws {
+    var missing: String?
+    try await forEach(
+      """
+      SELECT needed.name || ' on siwa.' || object.relname
+      FROM pg_class object JOIN
+        (VALUES ('r', 'SELECT'), ('r', 'INSERT'), ('r', 'UPDATE'), ('r', 'DELETE'), ('S', 'USAGE')) needed (kind, name)
+        ON object.relkind = needed.kind::"char"
+      WHERE object.relnamespace = to_regnamespace('siwa') AND object.relname NOT IN ('migration', 'hash_key')
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = object.oid AND deptype = 'i')
+        AND NOT CASE object.relkind
+          WHEN 'S' THEN has_sequence_privilege(object.oid, needed.name)
+          ELSE has_table_privilege(object.oid, needed.name) END
+      ORDER BY object.relname LIMIT 1
+      """, limit: PostgreSQLStoreDatabase.limit
+    ) { row throws(PostgreSQLError) in missing = try row.value(0) }
+    if let missing { throw AccountStoreError(.failed, "the programs' user has no right to \(missing)") }
+  }
+
   /// The store's own keys.
   func readKeys(with master: MasterKey) async throws -> StoreKeys {
     try StoreKeys(try await readWrappedKeys(), with: master)
