@@ -74,10 +74,25 @@ import Testing
     expect(.absent) { _ = try open() }
     #expect(!FileManager.default.fileExists(atPath: path), "not even its directory")
     try #require(unsafe mkdir(path, 0o755) == 0)
+    _ = files.write("log/.somebodys.new", "")
     expect(.absent) { _ = try open() }
-    #expect(try FileManager.default.contentsOfDirectory(atPath: path) == [])
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: path) == [".somebodys.new"], "where no log is, it is not ours"
+    )
+    unlink(".somebodys.new")
     #expect(try LogWriter.begin(in: path, origin: Self.origin))
     #expect(try open().size == 0)
+  }
+
+  /// It may be what is left of one.
+  @Test(arguments: ["keys", "checkpoint.witnessed", "index.sqlite", "anything", ".hidden"])
+  func aLogBeginsInAnEmptyDirectory(file: String) throws {
+    func begin() throws(LogError) -> Bool { try LogWriter.begin(in: path, origin: Self.origin) }
+    try #require(unsafe mkdir(path, 0o755) == 0 && mkdir("\(path)/lost+found", 0o700) == 0)
+    for name in [file, ".about-to-sign.new"] { _ = files.write("log/\(name)", "") }
+    expect(.conflict) { _ = try begin() }
+    unlink(file)
+    #expect(try begin(), "what the file system and a killed process have left is in nobody's way")
   }
 
   @Test func aLogIsBegunOnce() async throws {

@@ -1,6 +1,7 @@
 import AccountServices
 import Configuration
 import EventLoop
+import Glibc
 import TransparencyLog
 
 /// `siwa audit begin`: begins the audit log in an empty directory.
@@ -8,16 +9,17 @@ struct AuditBegin: Command {
   static let name = "audit begin"
   static let summary = "Begins the audit log in audit-log.directory, once and for all."
   static let details = """
-    Once, behind 'siwa audit create-key' and before the first siwa-audit-log, as the user that it runs as. A directory that
-    is missing is made. A log that is there already stays as it is.
+    Once, behind 'siwa audit create-key' and before the first siwa-audit-log, as the user that it runs as. The directory has
+    to be empty; one that is missing is made. Where it lies on a volume of its own, mount that first: what is printed names
+    the file system.
 
     siwa-audit-log itself begins no log: where the volume of its directory is not mounted, or the setting names another
     directory by mistake, it would begin a second one under the name and with the key of the first, and whoever has seen the
     first would find it rewritten. It is not ready then, and says why. Do not let a script run this at each start: it would
     bring that back.
 
-    Exit codes: 0 begun, 1 not begun, because there is a log already or the directory is not as it has to be, 2 the command
-    line or the configuration makes no sense, 3 siwa-audit-log is running there, or the disk failed.
+    Exit codes: 0 begun, 1 not begun, because there is a log already, or what may be left of one, 2 the command line or the
+    configuration makes no sense, 3 siwa-audit-log is running there, or the directory cannot be used.
 
     """
   static let examples = [
@@ -32,14 +34,45 @@ struct AuditBegin: Command {
     do {
       let sources = options.sources(environment: ConfigurationSources.processEnvironment)
       let settings = try ConfigurationSchema.siwa.load(AuditLogSettings.self, from: sources).value
-      guard try LogWriter.begin(in: settings.directory, origin: settings.origin) else {
-        Terminal.complain("siwa: \(settings.directory): the log of \(settings.origin) has begun there already")
-        return .failure
-      }
-      Terminal.say("the log of \(settings.origin) begins in \(settings.directory)")
-      return .success
+      return begin(settings.origin, in: settings.directory)
     } catch {
       return ExitCode(complainingOfLog: error)
     }
+  }
+
+  private func begin(_ origin: String, in directory: String) -> ExitCode {
+    do throws(LogError) {
+      guard try LogWriter.begin(in: directory, origin: origin) else {
+        Terminal.complain("siwa: \(directory): the log of \(origin) has begun there already")
+        return .failure
+      }
+      let mounted = Self.mountPoint(of: directory).map { ", on the file system that is mounted at \($0)" } ?? ""
+      Terminal.say("the log of \(origin) begins in \(directory)\(mounted)")
+      return .success
+    } catch {
+      // A setting may have named another directory by mistake: the error is to say which.
+      let path = error.path.hasPrefix(directory) ? error.path : "\(directory)/\(error.path)"
+      return ExitCode(complainingOfLog: LogError(error.code, path, error.detail))
+    }
+  }
+
+  /// The uppermost directory of the file system that a directory lies on; nil where that cannot be found out.
+  private static func mountPoint(of directory: String) -> String? {
+    guard let resolved = unsafe realpath(directory, nil) else { return nil }
+    defer { unsafe free(resolved) }
+    var path = unsafe String(cString: resolved)
+    guard let device = device(of: path) else { return nil }
+    while path != "/" {
+      let end = path.lastIndex(of: "/") ?? path.startIndex
+      let parent = end == path.startIndex ? "/" : String(path[..<end])
+      guard Self.device(of: parent) == device else { return path }
+      path = parent
+    }
+    return path
+  }
+
+  private static func device(of path: String) -> dev_t? {
+    var status = stat()
+    return unsafe stat(path, &status) == 0 ? status.st_dev : nil
   }
 }

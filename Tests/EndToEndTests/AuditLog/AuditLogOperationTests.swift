@@ -112,6 +112,11 @@ struct AuditLogOperationTests {
       #expect(try await log.checkpoint() == nil)
       #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [])
 
+      _ = files.write("audit-log/index.sqlite", "")
+      let refused = try await stage.siwa("audit", "begin")
+      #expect(refused.end == .exit(1) && refused.errors.contains("conflict: \(directory)/index.sqlite: "), "\(refused)")
+      try #require(unsafe unlink(directory + "/index.sqlite") == 0)
+
       try #require(unsafe rmdir(directory) == 0 && rename(volume, directory) == 0)
       reader.follow(log)
       try await traffic.put(10)

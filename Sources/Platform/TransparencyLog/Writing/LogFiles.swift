@@ -20,7 +20,7 @@ struct LogFiles: ~Copyable {
       if unsafe mkdir(path, 0o755) == 0 {
         try Self.sync(directory: "\(path)/..")
       } else if errno != EEXIST {
-        throw .system(path)
+        throw errno == ENOENT ? LogError(.failed, path, "the directory that it is to lie in is missing") : .system(path)
       }
     }
     let folder = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
@@ -48,7 +48,7 @@ struct LogFiles: ~Copyable {
       throw .system(path)
     }
     guard status.st_mode & 0o022 == 0, [0, geteuid()].contains(status.st_uid) else {
-      throw LogError(.failed, path, "a directory that another user can write to")
+      throw LogError(.failed, path, "a directory of another user, or that another user can write to")
     }
     guard !isRemote(kind) else {
       throw LogError(.failed, path, "a network or FUSE file system, whose locks do not keep other machines away")
@@ -131,18 +131,35 @@ struct LogFiles: ~Copyable {
   func removeDrafts() { removeFiles(in: ".") { $0.hasPrefix(".") && $0.hasSuffix(Self.draftSuffix) } }
 
   private func removeFiles(in path: String, where isSuperfluous: (String) -> Bool) {
+    // What cannot be read stays, and harms nobody.
+    try? forEachName(in: path) { folder, name in
+      if isSuperfluous(name) { unsafe unlinkat(folder, name, 0) }
+    }
+  }
+
+  /// Something that lies in the directory and is neither the file system's own nor the draft of that file: nil where a log
+  /// may begin there.
+  func foreignName(beside path: String) throws(LogError) -> String? {
+    var found: String?
+    try forEachName(in: ".") { _, name in
+      if ![".", "..", "lost+found", path + Self.draftSuffix].contains(name) { found = name }
+    }
+    return found
+  }
+
+  private func forEachName(in path: String, _ body: (CInt, String) -> Void) throws(LogError) {
     let descriptor = unsafe openat(folder, path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
-    guard descriptor >= 0 else { return }
+    guard descriptor >= 0 else { throw .system(path) }
     guard let listing = unsafe fdopendir(descriptor) else {
       close(descriptor)
-      return
+      throw .system(path)
     }
     defer { unsafe closedir(listing) }
     while let entry = unsafe readdir(listing) {
       let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) {
         unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
       }
-      if isSuperfluous(name) { unsafe unlinkat(descriptor, name, 0) }
+      body(descriptor, name)
     }
   }
 

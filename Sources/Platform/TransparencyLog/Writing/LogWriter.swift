@@ -39,19 +39,22 @@ package final class LogWriter {
   /// What the announcement may be: what was written last, and what was there before if that may have failed.
   private var announcements: [[UInt8]]
 
-  /// Begins the log of that name in a directory, which is made where it is missing. False where it has begun already: it
-  /// is as it was then.
+  /// Begins the log of that name in an empty directory, which is made where it is missing. False where it has begun
+  /// already: it is as it was then.
   ///
   /// To begin a log is a decision of its own, which no writer takes: a directory whose volume is not mounted looks like
   /// one in which there never was a log, and a second log under the name of the first contradicts it.
   ///
-  /// Throws `.locked` where another process writes to it, `.wrongOrigin` where it is another log, `.damaged` where the
-  /// files of one lie there that do not say whose, `.malformed` for a name that no log can have, and `.full` or `.failed`
-  /// where the disk does not do what is needed.
+  /// Throws `.locked` where another process writes to it, `.wrongOrigin` where it is another log, `.damaged` or
+  /// `.conflict` where something lies there, which may be left of one, `.malformed` for a name that no log can have, and
+  /// `.full` or `.failed` where the disk does not do what is needed.
   package static func begin(in path: String, origin: String) throws(LogError) -> Bool {
     try expectName(origin)
     let files = try LogFiles(locking: path, making: true)
     guard try find(origin, in: files, .strict).base == nil else { return false }
+    if let name = try files.foreignName(beside: announcementPath) {
+      throw LogError(.conflict, name, "a log begins in an empty directory")
+    }
     // From here on, tiles without a checkpoint are those of one that was lost.
     try files.replace(announcementPath, with: Checkpoint(origin: origin, head: .empty).text)
     return true
@@ -68,13 +71,14 @@ package final class LogWriter {
     try Self.expectName(origin)
     self.origin = origin
     let files = try LogFiles(locking: path)
+    let directory = files.locked
+    let found = try Self.find(origin, in: files, opening)
+    // Where no log is, nothing is ours.
+    guard let base = found.base else { throw LogError(.absent, path, "no log was begun in this directory") }
     files.removeDrafts()
     // A writer that was killed may have left names that are not durable. A checkpoint that the next power failure takes
     // back must not be one that was signed.
     try files.syncAll()
-    let directory = files.locked
-    let found = try Self.find(origin, in: files, opening)
-    guard let base = found.base else { throw LogError(.absent, path, "no log was begun in this directory") }
     flushed = base
     log = try LogRecovery.restore(base.head, from: directory)
     try LogRecovery.checkFullFiles(of: base.head, since: found.published?.size ?? 0, in: directory)

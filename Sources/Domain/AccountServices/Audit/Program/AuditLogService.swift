@@ -14,6 +14,7 @@ package final class AuditLogService: Service {
   private static let pause = Duration.seconds(1)
   /// How much longer than its interval a checkpoint may take before the log is not ready: a disk that hangs says nothing.
   private static let patience = Duration.seconds(60)
+  private static let untried = "not opened yet"
   /// How long a witness may take for an answer.
   private static let witnessDeadline = Duration.seconds(10)
 
@@ -58,7 +59,9 @@ package final class AuditLogService: Service {
   private var work: Task<Void, Never>?
   private var session: AuditSession?
   /// Why there is no session, or why the last one failed; said once.
-  private var failure = "not opened yet"
+  private var failure = AuditLogService.untried
+  /// Whether the last try found no log.
+  private var isAbsent = false
   /// Whether the last session failed: a full disk lets the next one open the log, and fails it again.
   private var isOnProbation = false
   private var isDraining = false
@@ -146,6 +149,7 @@ package final class AuditLogService: Service {
 
   private func openAndWrite() async throws {
     try await journal.open(in: settings.directory, origin: settings.origin)
+    if isAbsent { (failure, isAbsent) = (Self.untried, false) }
     try await expectOwnKey()
     try await IndexCatchUp(journal, reading: disk, logger: logger).run()
     let keys = SigningKeyBook(clock: SystemAlarmClock(), logger: logger, reading: sources.signingKeys)
@@ -224,8 +228,10 @@ package final class AuditLogService: Service {
     }
     let code = (error as? LogError)?.code
     let isLocked = code == .locked
-    let advice = code == .absent ? "; its volume may not be mounted, and 'siwa audit begin' begins a log" : ""
-    let words = "\(error)\(advice)"
+    isAbsent = code == .absent
+    // At night, the first thing that is read is done.
+    let advice = "; mount its volume, or, where there never was a log of this name, begin one: 'siwa audit begin'"
+    let words = "\(error)\(isAbsent ? advice : "")"
     let isNews = failure != words || session?.isProven == true
     (failure, isOnProbation, session) = (words, !isLocked, nil)
     if isLocked { metrics.standBy() }
