@@ -1,6 +1,7 @@
 import AccountServices
 import AuditSupport
 import EventLoop
+import Foundation
 import LogSupport
 import TestSupport
 import Testing
@@ -98,6 +99,32 @@ import TransparencyLog
     #expect(judged.end == .exit(1) && judged.errors.contains("NO: the key that signed was replaced at 400 entries"))
     let vouched = try await Python.run("docs/verify.py", ["receipt", old, "--witness", log.witness.key.text] + judge)
     #expect(vouched.end == .exit(0), "\(vouched.errors)")
+  }
+
+  /// It is no misfit: its witnesses have seen more than readers of the log are shown to be cosigned.
+  @Test func aReceiptAheadOfWhatIsCosignedIsToBeCheckedLater() async throws {
+    let (entries, now) = (history(400), UInt64(Date.now.timeIntervalSince1970))
+    func cosigned(_ note: SignedNote) throws -> SignedNote {
+      try SignedNote(text: note.text, note.signatures + [log.witness.cosign(note.text, at: now)])
+    }
+    let writer = try log.writer()
+    for size in [300, 400] {
+      while writer.size < UInt64(size) { _ = try writer.append(entries[Int(writer.size)].bytes) }
+      let note = try await SignedNote.sign(try writer.flush().text, with: log.signer)
+      try writer.publish(note)
+      if size == 300 { try writer.publish(witnessed: try cosigned(note)) }
+    }
+    let view = LogView(LogDirectory(log.path), at: writer.flushed.head)
+    let note = try cosigned(try #require(writer.published))
+    let inclusion = try await view.inclusionProof(of: 350).proof
+    let receipt = files.write(
+      "ahead", LogProof(extra: entries[350].bytes, index: 350, inclusion: inclusion, note: note).bytes)
+    #expect(try await check(receipt, "--witness", log.witness.key.text) == .exit(0))
+    let early = try await check(receipt, ["--log", log.path, "--witness", log.witness.key.text])
+    let words = "cosigned 300 of the log's 400 so far: check it again later"
+    #expect(early.end == .exit(1) && early.errors.contains(words), "\(early)")
+    try writer.publish(note)
+    #expect(try await check(receipt, "--log", log.path, "--witness", log.witness.key.text) == .exit(0))
   }
 
   @Test func aReceiptByAThiefOfTheReplacedKeyIsNone() async throws {

@@ -105,23 +105,18 @@ struct AccountsValidate: Command {
       return ending
     }
     bar.clear()
-    try await store.giveUp(lease)
-    return try await say(ending, validation, store)
-  }
-
-  @Loop
-  private func say(
-    _ ending: Validation.Ending, _ validation: Validation, _ store: any AccountStore
-  ) async throws -> ExitCode {
-    let (progress, left) = (validation.progress, try await store.validationCensus(at: .now).due)
+    let progress = validation.progress
+    // What was done is said first: the store may have gone away meanwhile.
     Terminal.say(
       """
       Good       \(progress.good)
       Invalid    \(progress.invalid)
       Published  \(progress.published)
       Doubtful   \(progress.doubtful)
-      Left       \(left)
       """)
+    try await store.giveUp(lease)
+    let left = try await store.validationCensus(at: .now).due
+    Terminal.say("Left       \(left)")
     for client in validation.stopped.map(\.text).sorted() {
       Terminal.complain("siwa: \(client): left alone, see the errors above")
     }

@@ -94,6 +94,12 @@ struct AuditCheck: Command {
     try AuditAccess.judgeStandIn(log.checkpoint)
     let (receipt, checkpoint) = try AuditReceipt.verify(bytes, trusting: log.trust, ofReplacedKeys: .none)
     let head = checkpoint.checkpoint.head
+    if let newest = log.checkpoint.uncosignedSize, head.size > log.view.head.size {
+      throw LogError(
+        .notCosigned, LogPath.checkpoint,
+        "the receipt is of \(head.size) entries, and witnesses have cosigned \(log.view.head.size) of the log's \(newest) "
+          + "so far: check it again later")
+    }
     guard try await log.view.consistencyProof(from: head.size).older == head else {
       throw LogError(.unproven, "", "the log at \(place) does not begin with the \(head.size) entries of the receipt")
     }

@@ -38,7 +38,7 @@ package struct KeyHistory: Sendable, Equatable {
       whereSeparator: \.isEmpty)
     // Each rotation is two blocks of lines, the text and the signatures.
     guard let text = notes.dropLast().last else { return nil }
-    return try KeyRotation.key(in: Array(text))
+    do throws(LogError) { return try KeyRotation.key(in: Array(text)) } catch { throw error.at(LogPath.keys) }
   }
 
   /// The history with one rotation more, from the key that the last one led to. Throws `.conflict` for one of a tree that

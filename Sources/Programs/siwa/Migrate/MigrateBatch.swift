@@ -107,8 +107,9 @@ struct MigrateBatch {
       await run.run()
     }
     bar.clear()
-    try await store.giveUp(run.lease)
+    // What was done is said first: the store may have gone away meanwhile.
     say(run.progress)
+    try await store.giveUp(run.lease)
     let after = try await store.census(of: plan)
     Terminal.say(after.lines(of: plan).joined(separator: "\n"))
     Terminal.say("60 days    \(TransferWindow(run.plan).words(at: .now))")

@@ -87,7 +87,7 @@ package struct AuditReport: Sendable {
   package let outcomes: [OutcomeRow]
   /// What people decided in the period.
   package let decisions: Listing<DecisionRow>
-  /// What was noticed in the period that the log has not seen.
+  /// What the log has not seen and may have come in the period, whenever that was noticed.
   package let gaps: Listing<AuditEntry.Gap>
   /// How many obligations were found to be signed by Apple, and how many not.
   package let signatures: [(signature: AuditEntry.Obligation.Signature, count: Int)]
