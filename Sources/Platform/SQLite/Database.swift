@@ -85,9 +85,29 @@ import EventLoop
   /// Compiles a statement that an operator wrote, for its owner to keep. Each run's values belong to the parameters of
   /// these names (`$1`), in their order; the statement need not use all of them.
   ///
-  /// Throws where the text is not exactly one statement that fits the schema, or has another parameter.
+  /// Throws where the text is not exactly one statement that fits the schema, or has another parameter. What stands in
+  /// double quotes is a name: SQLite would take one that is not there, as of a column that was renamed, for a text, and the
+  /// statement would find nobody. In somebody else's database that holds for views, too, but not for triggers.
   public func prepare(unescaped sql: String, parameters: [String]) throws(SQLiteError) -> Statement {
-    try Statement(unescaped: sql, parameters: parameters, in: self)
+    // Triggers may have texts in double quotes; but a view is written to by its trigger alone.
+    do throws(SQLiteError) {
+      try compile(sql, parameters, without: [SQLITE_DBCONFIG_DQS_DML, SQLITE_DBCONFIG_ENABLE_TRIGGER])
+    } catch {
+      do throws(SQLiteError) { try compile(sql, parameters, without: [SQLITE_DBCONFIG_DQS_DML]) } catch _ {
+        throw error
+      }
+    }
+    return try Statement(unescaped: sql, parameters: parameters, in: self)
+  }
+
+  private func compile(_ sql: String, _ parameters: [String], without options: [Int32]) throws(SQLiteError) {
+    let before = options.map { option in unsafe (option, csqlite_configured(handle, option)) }
+    defer { for (option, value) in before { _ = unsafe csqlite_configure(handle, option, value) } }
+    for option in options {
+      let result = unsafe csqlite_configure(handle, option, 0)
+      guard result == SQLITE_OK else { throw unsafe SQLiteError(result, of: handle) }
+    }
+    _ = try Statement(unescaped: sql, parameters: parameters, in: self)
   }
 
   /// Runs `body` in a transaction that may write, and commits it. Whatever is thrown, by `body` or by the commit, nothing

@@ -19,6 +19,12 @@ static inline int csqlite_bind_bytes(
 // Every allocation would take a lock, for statistics that nobody reads. Before anything else is called.
 static inline void csqlite_count_no_memory(void) { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
+// The present value of an option that is on or off; -1 where it cannot be asked for.
+static inline int csqlite_configured(sqlite3 *database, int option) {
+  int value = -1;
+  return sqlite3_db_config(database, option, -1, &value) == SQLITE_OK ? value : -1;
+}
+
 static inline int csqlite_configure(sqlite3 *database, int option, int value) {
   return sqlite3_db_config(database, option, value, (int *)0);
 }

@@ -117,6 +117,18 @@ import Testing
       ])
   }
 
+  /// What was asked before a deletion is void: the deletion has to cover it.
+  @Test func aDeletionErasesWhatAWithdrawnConsentDoes() throws {
+    func load(_ consentRevoked: String) throws -> ErasureSettings {
+      try self.load(
+        Self.targets + "\n" + Self.teams.replacing("consent-revoked: [], account", with: "\(consentRevoked), account"))
+    }
+    let error = #expect(throws: ConfigurationError.self) { try load("consent-revoked: [shop, newsletter]") }
+    let words = "erase.account-delete: newsletter is missing, which consent-revoked names: a deletion erases it, too"
+    #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+    #expect(try load("consent-revoked: [shop, account-store]").policies.count == 2, "the store goes in any case")
+  }
+
   @Test func wantsToBeToldWhatAWithdrawnConsentErases() throws {
     let error = #expect(throws: ConfigurationError.self) { try load(Self.targets) }
     #expect(error?.description.contains("teams") == true)

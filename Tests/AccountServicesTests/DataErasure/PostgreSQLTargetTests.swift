@@ -17,7 +17,7 @@ import Testing
 
   /// A target in a database of three people with two purchases each, and a look at how many of both there are.
   private func withTarget(
-    count: String = countUsers, erase: [String] = eraseBoth, find: String = countUsers,
+    count: String = countUsers, erase: [String] = eraseBoth, find: String = countUsers, with setting: String? = nil,
     _ body: @Loop (PostgreSQLTarget, _ rows: @Loop () async throws -> String) async throws -> Void
   ) async throws {
     let server = try await PostgreSQLServer.shared()
@@ -31,6 +31,7 @@ import Testing
         (2, '\(order.account.team)', 'someone-else'), (3, '\(order.account.team)', 'another');
       INSERT INTO purchase SELECT id, item FROM person, (VALUES ('book'), ('lamp')) AS items (item);
       """, database: String(name))
+    if let setting { _ = try await server.psql("ALTER DATABASE \(name) SET \(setting)", database: String(name)) }
     let target = PostgreSQLTarget(
       connection: Secret(connection), statements: SQLStatements(count: count, erase: erase, find: find),
       logger: CapturedLog().logger())
@@ -50,6 +51,17 @@ import Testing
       #expect(count == 1 && left == "2 4")
       #expect(result == ErasureResult(.erased, affected: 3, found: 0, detail: ""))
       #expect(again.affected == 0, "told again, it finds nothing and changes nothing")
+    }
+  }
+
+  /// In a power cut, too, whatever the database is set to.
+  @Test(arguments: ["on", "off", "remote_write"]) func whatIsErasedIsDurable(setting: String) async throws {
+    let expected = setting == "off" ? "on" : setting
+    let erase =
+      "DELETE FROM purchase WHERE $1 <> '' AND 1 / (current_setting('synchronous_commit') = '\(expected)')::int = 1"
+    try await withTarget(erase: [erase], with: "synchronous_commit = \(setting)") { target, _ in
+      let failed = await failure { _ = try await target.erase(order) }
+      #expect(failed?.code == .remaining, "the statement did not fail: \(failed as Any)")
     }
   }
 

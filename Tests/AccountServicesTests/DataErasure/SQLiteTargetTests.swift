@@ -266,6 +266,47 @@ import Testing
     #expect(try count(in: "customer") == 0)
   }
 
+  @Test func aViewThatATriggerWritesToIsErasedFrom() async throws {
+    try make([
+      "CREATE TABLE person (id INTEGER PRIMARY KEY, subject TEXT, name TEXT)",
+      "INSERT INTO person VALUES (1, '\(order.account.subject.text)', 'Ada')",
+      "CREATE VIEW customer AS SELECT id, subject AS sub FROM person",
+      "CREATE TRIGGER gone INSTEAD OF DELETE ON customer BEGIN DELETE FROM person WHERE id = old.id; END",
+    ])
+    let target = target(
+      count: Self.countCustomers, erase: Self.eraseCustomer, find: Self.countCustomers, foreignKeys: false)
+    _ = try await target.erase(order)
+    #expect(try count(in: "person") == 0)
+  }
+
+  /// SQLite would take the name for a text, find nobody, and the person would be called erased.
+  @Test(arguments: [false, true])
+  func aNameInDoubleQuotesThatIsGoneIsNoText(hasTrigger: Bool) async throws {
+    let quoted = [#"SELECT count(*) FROM "customer" WHERE "sub" = $1"#, #"DELETE FROM "customer" WHERE "sub" = $1"#]
+    let target = target(count: quoted[0], erase: [quoted[1]], find: quoted[0], foreignKeys: false)
+    try make([
+      "CREATE TABLE customer (id INTEGER PRIMARY KEY, sub TEXT, name TEXT)",
+      "INSERT INTO customer VALUES (1, '\(order.account.subject.text)', 'Ada')",
+    ])
+    if hasTrigger {
+      try shop().execute(
+        """
+        CREATE TABLE history (what TEXT);
+        CREATE TRIGGER gone AFTER DELETE ON customer BEGIN INSERT INTO history VALUES ("deleted"); END
+        """)
+    }
+    #expect(try await target.count(order) == 1)
+    try shop().execute("ALTER TABLE customer RENAME COLUMN sub TO subject")
+    for failing in [target.check, { _ = try await target.count(order) }, { _ = try await target.erase(order) }] {
+      let error = await #expect(throws: ErasureFailure.self) { try await failing() }
+      #expect(error?.code == .misconfigured && error?.detail.contains("no such column: sub") == true, "\(error as Any)")
+    }
+    #expect(try count(in: "customer") == 1)
+    try shop().execute("ALTER TABLE customer RENAME COLUMN subject TO sub")
+    #expect(try await target.erase(order).affected == 1)
+    #expect(try !hasTrigger || count(in: "history") == 1)
+  }
+
   @Test func endsAStatementThatWouldNotEnd() async throws {
     try makeDatabase()
     let endless =

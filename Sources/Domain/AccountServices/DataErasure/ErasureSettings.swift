@@ -53,10 +53,12 @@ package struct ErasureSettings: Configurable, Sendable {
 
   /// Reads `data-eraser.targets` and `teams.TEAM.erase`.
   package init(reading settings: inout Settings) {
-    targets = settings.readEach("data-eraser.targets", .targetName, named: "NAME") { settings, path, name in
+    let declared = settings.readEach("data-eraser.targets", .targetName, named: "NAME") { settings, path, name in
       Target(reading: &settings, at: path, named: name)
-    }.compactMap { name, target in target.map { (name, $0) } }
-    let names = targets.map(\.name)
+    }
+    targets = declared.compactMap { name, target in target.map { (name, $0) } }
+    // One that has a fault of its own is declared all the same.
+    let names = declared.map(\.key)
     patience = settings.read(
       "data-eraser.revoker-patience", .duration(.zero ... .seconds(7 * 86_400)), default: .seconds(900),
       "How long consent-revoked and account-delete wait for the token revoker; Apple has ended the tokens by then. A deletion that the app was asked for waits until they are revoked."
@@ -99,6 +101,13 @@ extension ErasureSettings.Policy {
         settings.refuse("\(path).erase.\(member)", "\(unknown) is none of the targets: \(all.joined(separator: ", "))")
       }
       if Set(list).count < list.count { settings.refuse("\(path).erase.\(member)", "a target stands there twice") }
+    }
+    // What happened before a deletion is void, as the deletion erases it, too.
+    if let accountDelete,
+      let missing = consentRevoked.first(where: { !(accountDelete + [ErasureSettings.accountStore]).contains($0) })
+    {
+      settings.refuse(
+        "\(path).erase.account-delete", "\(missing) is missing, which consent-revoked names: a deletion erases it, too")
     }
     // In the order in which they are declared, the store last: it knows whom all others are still to erase.
     func inOrder(_ list: [String]) -> [String] { all.filter(list.contains) }

@@ -36,6 +36,9 @@ package final class PostgreSQLTarget: ErasureTarget {
   /// Runs the `erase` statements in one transaction, then asks the `find` statement.
   package func erase(_ order: ErasureOrder) async throws(ErasureFailure) -> ErasureResult {
     let affected = try await run { [statements] connection in
+      // A server or a role may be set so that a commit is forgotten in a power cut. What is said to be erased is.
+      try await connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'")
       var affected = 0
       for sql in statements.erase {
         affected += try await connection.execute(unescaped: sql, try SQLStatements.values(of: sql, order))
