@@ -59,7 +59,20 @@ final class ConsumerMetrics {
     superseded = Dictionary(
       uniqueKeysWithValues: Supersession.allCases.map { ($0, counter(of: "superseded-\($0.rawValue)")) })
     (repeated, passedOver) = (counter(of: "repeated"), counter(of: "passed-over"))
+    // From the start: the first increase of what was not there before is none to who watches.
+    for cause in Self.deadLetterCauses {
+      deadLetters[cause] = registry.counter(
+        Self.deadLetterName, Self.deadLetterHelp, labels: ["consumer": consumer.name.text, "cause": cause])
+    }
   }
+
+  private nonisolated static let deadLetterName = "siwa_consumer_dead_letters_total"
+  private nonisolated static let deadLetterHelp =
+    "Events put aside, by cause. Alarm on any increase: each is an obligation."
+  /// Why events are put aside whoever the consumer is; what it cannot do for days is called as it calls that.
+  private nonisolated static let deadLetterCauses = [
+    "malformed-json", "malformed-member", "no-policy", "superseded-while-partial", "unverified", "other",
+  ]
 
   func count(_ outcome: Outcome) {
     switch outcome {
@@ -94,9 +107,7 @@ final class ConsumerMetrics {
   }
 
   func countDeadLetter(_ cause: String) {
-    count(
-      cause, in: &deadLetters, "siwa_consumer_dead_letters_total",
-      "Events put aside, by cause. Alarm on any increase: each is an obligation.")
+    count(cause, in: &deadLetters, Self.deadLetterName, Self.deadLetterHelp)
   }
 
   /// So many events more wait for their next attempt because of `cause`.
