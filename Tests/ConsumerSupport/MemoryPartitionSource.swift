@@ -21,6 +21,8 @@ package final class MemoryPartitionSource: PartitionSource {
   package var delay: @Loop () async -> Void = {}
   /// What is waited for before records are handed over.
   package var gate: @Loop () async -> Void = {}
+  /// What is waited for before it is closed.
+  package var closing: @Loop () async -> Void = {}
   /// How often the next records were asked for.
   package private(set) var questions = 0
   /// How often partitions were assigned.
@@ -116,5 +118,6 @@ package final class MemoryPartitionSource: PartitionSource {
   package func close() async {
     isClosed = true
     wake()
+    await closing()
   }
 }

@@ -38,6 +38,26 @@ import Testing
     await admin.close()
   }
 
+  /// librdkafka 2.0 never frees a reader of partitions that are gone.
+  @Test func aReaderEndsThoughItsPartitionsAreGone() async throws {
+    let broker = try await RealBroker.shared()
+    let cluster = Cluster.real(broker)
+    let topic = try await cluster.makeTopic(4)
+    let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
+    try consumer.assign((0..<4).map { PartitionStart(topic: topic, partition: $0, at: .beginning) })
+    try await broker.deleteTopic(topic)
+    try await makeRealTopic(NewTopic(topic, partitions: 1, replicationFactor: 1), on: broker)
+    try await until(within: Self.patience) {
+      do throws(KafkaError) {
+        _ = try await consumer.next(upTo: 1, until: .now + .milliseconds(50))
+        return false
+      } catch {
+        return error.detail.contains("partition is no longer available")
+      }
+    }
+    await consumer.close()
+  }
+
   @Test func whatIsCommittedBesideAnOffsetIsFoundByTheNextMember() async throws {
     let cluster = try await Cluster.real(.shared())
     let topic = try await cluster.makeTopic(2)

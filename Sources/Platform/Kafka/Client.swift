@@ -27,6 +27,7 @@ import Synchronization
   private let isConsumer: Bool
   /// Whether freeing the handle would end the process.
   private let mustStay = Atomic(false)
+  private let mustStayForGood = Atomic(false)
 
   init(
     _ type: rd_kafka_type_t, _ configuration: KafkaConfiguration, _ profile: ClientProfile, events: CInt,
@@ -82,12 +83,20 @@ import Synchronization
   /// process ends then anyway.
   func mustNotBeFreed() { mustStay.store(true, ordering: .relaxed) }
 
+  /// The same for good, where the cluster has taken away a partition that the reader was given by hand.
+  ///
+  /// librdkafka 2.0 never returns from the call that frees such a reader, though it closes in order: a thread of it waits for
+  /// another one that never ends. It stays in memory, once for each time that a topic is made anew with fewer partitions.
+  func mustNeverBeFreed() { mustStayForGood.store(true, ordering: .relaxed) }
+
   /// Takes `mustNotBeFreed` back.
   func mayBeFreed() { mustStay.store(false, ordering: .relaxed) }
 
   private var farewell: @Sendable () -> Void {
     let (handle, target) = unsafe (handle, logTarget.takeUnretainedValue())
-    let (isConsumer, stays) = (isConsumer, mustStay.load(ordering: .relaxed))
+    let (isConsumer, stays) = (
+      isConsumer, mustStay.load(ordering: .relaxed) || mustStayForGood.load(ordering: .relaxed)
+    )
     return {
       if isConsumer { unsafe rd_kafka_consumer_close(handle.pointer) }
       // librdkafka's threads go on where it stays, and so does what they log to.

@@ -21,10 +21,12 @@ import Testing
     var silence: KafkaError? { didSet { for source in sources { source.silence = silence } } }
     /// What the sources that are made next wait for before they say what the topic held.
     var delay: @Loop () async -> Void = {}
+    /// What the sources that are made next wait for when they are closed.
+    var closing: @Loop () async -> Void = {}
 
     func source() -> MemoryPartitionSource {
       let source = MemoryPartitionSource(cluster)
-      (source.silence, source.delay) = (silence, delay)
+      (source.silence, source.delay, source.closing) = (silence, delay, closing)
       sources.append(source)
       return source
     }
@@ -215,6 +217,21 @@ import Testing
       #expect(try await stream.next(3) == ["gap", "20", "21"])
       topic.put(22..<23)
       #expect(try await stream.next(1) == ["22"])
+    }
+  }
+
+  /// librdkafka may need for ever to end one.
+  @Test func aReaderThatDoesNotEndKeepsNoStreamWaiting() async throws {
+    try await run { topic, feed in
+      let end = Signal()
+      topic.closing = { await end.wait() }
+      topic.put(0..<10)
+      let stream = try await reader(feed, at: .now)
+      topic.closing = {}
+      topic.cluster.loseRecords(of: .events(0), from: 0)
+      topic.put(20..<22)
+      #expect(try await stream.next(3) == ["gap", "20", "21"])
+      end.fire()
     }
   }
 

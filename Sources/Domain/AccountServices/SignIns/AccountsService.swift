@@ -76,8 +76,12 @@ package final class AccountsService: Service {
     validation = try Self.validation(configuration, store, takeovers, registry, logger)
     let settings = configuration.accounts
     let sight = AccountSight(teams: configuration.teams.teams, groups: configuration.groups)
+    // Streams that are behind take turns, and each turn waits for the question that the one before has asked.
+    let earlier = try kafka.with(defaults: [("fetch.wait.max.ms", "10")])
     let feed = EventFeed(
-      { () throws(KafkaError) in try Consumer(kafka, group: nil, log: logger.forKafka) }, logger: logger)
+      { () throws(KafkaError) in try Consumer(kafka, group: nil, log: logger.forKafka) },
+      earlierSource: { () throws(KafkaError) in try Consumer(earlier, group: nil, log: logger.forKafka) },
+      logger: logger)
     let events = EventStreams(
       feed, sight,
       limits: .init(

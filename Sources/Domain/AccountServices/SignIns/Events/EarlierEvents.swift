@@ -33,22 +33,23 @@ final class EarlierEvents {
       return try await read(behind: position, in: epoch, upTo: most, until: time)
     } catch {
       place = nil
-      if error.isFatal { await close() }
+      if error.isFatal { close() }
       throw error
     }
   }
 
   /// Closes the reader where nobody has had the turn since the last call.
-  func rest() async {
-    if !isUsed, !isBusy { await close() }
+  func rest() {
+    if !isUsed, !isBusy { close() }
     isUsed = false
   }
 
   /// Closes the reader, which is made anew for whoever asks. Not while somebody has the turn.
-  func close() async {
-    let idle = reader
+  func close() {
+    guard let idle = reader else { return }
     (reader, place) = (nil, nil)
-    await idle?.close()
+    // Nobody waits for it, whatever keeps it.
+    Task(executorPreference: Loop.executor) { await idle.close() }
   }
 
   private func connected() throws(KafkaError) -> any PartitionSource {

@@ -46,12 +46,15 @@ final class EventFeed {
   /// How many streams there are: nothing is read for none.
   var streams = 0 { didSet { bell.ring() } }
 
-  /// A feed from what `source` makes, which is asked again after a failure.
+  /// A feed from what `source` makes, which is asked again after a failure; what came before is read from what
+  /// `earlierSource` makes.
   init(
-    _ source: @escaping @Loop () throws(KafkaError) -> any PartitionSource, bounds: Bounds = Bounds(), logger: Logger
+    _ source: @escaping @Loop () throws(KafkaError) -> any PartitionSource,
+    earlierSource: (@Loop () throws(KafkaError) -> any PartitionSource)? = nil, bounds: Bounds = Bounds(),
+    logger: Logger
   ) {
     (self.source, self.bounds, self.logger) = (source, bounds, logger)
-    earlier = EarlierEvents(source)
+    earlier = EarlierEvents(earlierSource ?? source)
     newest = NewestEvents(keeping: bounds.newest)
   }
 
@@ -162,7 +165,7 @@ final class EventFeed {
       do throws(KafkaError) { try await follow() } catch { note(error) }
       newest.forget()
       bell.ring()
-      if streams == 0, !earlier.isBusy { await earlier.close() }
+      if streams == 0, !earlier.isBusy { earlier.close() }
       do { try await Loop.sleep(for: bounds.pause) } catch { return }
     }
   }
@@ -171,7 +174,8 @@ final class EventFeed {
     let reader = try source()
     let result: Result<Void, KafkaError>
     do throws(KafkaError) { result = .success(try await follow(reader)) } catch { result = .failure(error) }
-    await reader.close()
+    // Streams do not wait for it: whatever keeps it, they are told on.
+    Task(executorPreference: Loop.executor) { await reader.close() }
     try result.get()
   }
 
@@ -198,7 +202,7 @@ final class EventFeed {
         await Loop.nextTurn()
         guard .now >= nextSurvey else { continue }
         nextSurvey = .now + bounds.survey
-        await earlier.rest()
+        earlier.rest()
         if try await reader.partitionCount() != next.offsets.count { return }
         failure = nil
       } catch {
