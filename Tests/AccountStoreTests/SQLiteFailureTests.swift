@@ -20,6 +20,22 @@ import Testing
     return Sample.event("event-\(number)", of: account, at: 0)
   }
 
+  /// As a backup that is restored while programs run: what they write would be lost, and is said to be done.
+  @Test func nothingIsWrittenToAFileWhosePlaceAnotherOneHas() async throws {
+    let store = try await rig.open()
+    try rig.exchangeFile()
+    let settlement = Sample.event("e", of: Sample.account(1), at: 1).settled(.setRelay(Sample.enabled(1, 1)))
+    for call in [
+      { try await store.check() }, { _ = try await store.settle([settlement], announced: [], at: now) },
+    ] as [() async throws -> Void] {
+      let error = await #expect(throws: AccountStoreError.self) { try await call() }
+      #expect(error?.code == .unavailable && error?.detail.contains("another file is in its place") == true)
+    }
+    try rig.exchangeFile()
+    #expect(try await store.settle([settlement], announced: [], at: now).outcomes == [.applied])
+    await store.close()
+  }
+
   @Test func aFullDiskRefusesAllOfABatch() async throws {
     let store = try await rig.open()
     try await store.writer.run { file throws(AccountStoreError) in

@@ -38,6 +38,15 @@ final class SQLiteRig {
     try database.execute(sql)
   }
 
+  /// Puts a copy of the file into its place, and with the next call the file itself.
+  func exchangeFile() throws {
+    let (copy, between) = (files.path + "/copy", files.path + "/between")
+    if !FileManager.default.fileExists(atPath: copy) { try FileManager.default.copyItem(atPath: path, toPath: copy) }
+    for (from, to) in [(path, between), (copy, path), (between, copy)] {
+      try FileManager.default.moveItem(atPath: from, toPath: to)
+    }
+  }
+
   /// A number that the file has.
   func number(_ sql: StaticString) throws -> Int64? {
     try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300)).prepare(sql).first {

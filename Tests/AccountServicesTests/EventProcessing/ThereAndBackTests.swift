@@ -61,7 +61,8 @@ import Testing
     Said(.credentialInvalid, at: 0, for: Self.app, isTold: [0]),
   ])
   func whatIsToldWhereAnAppHasGoneOnToAThirdTeam(_ said: Said) async throws {
-    let store = try await StoreOfTests().open()
+    let file = StoreOfTests()
+    let store = try await file.open()
     let teams = try ["A1B2C3D4E5", "Z9Y8X7W6V5", "T3T3T3T3T3"].map { try #require(TeamID($0)) }
     let accounts = try teams.map { Account(team: $0, subject: try #require(AppleSubject("ada-of-\($0.text)"))) }
     let address = try #require(RelayAddress("ada@privaterelay.appleid.com"))

@@ -51,7 +51,9 @@ import Testing
     let open = files.write("open-key", String(repeating: "A", count: 43) + "\n", mode: 0o644)
     #expect(
       faults(["SIWA_STORE_SQLITE": "/a", "SIWA_STORE_MASTER_KEY": open])
-        == ["store.master-key: \(open) can be read by others; it must be this user's own, with mode 0600"])
+        == [
+          "store.master-key: \(open) belongs to another user, or others can read it; it must be this user's own, with mode 0600"
+        ])
     let none = files.write("no-key", "AAAA")
     #expect(
       faults(["SIWA_STORE_SQLITE": "/a", "SIWA_STORE_MASTER_KEY": none])

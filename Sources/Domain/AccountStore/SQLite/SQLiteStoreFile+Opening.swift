@@ -17,8 +17,14 @@ extension SQLiteStoreFile {
   /// Opens the file at `path`, which must be there.
   static func open(_ path: String) throws(AccountStoreError) -> Database {
     try expectFile(at: path)
+    let database: Database
+    do throws(SQLiteError) {
+      database = try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
+    } catch {
+      let failure = AccountStoreError(error)
+      throw AccountStoreError(failure.code, "\(path): \(failure.detail)")
+    }
     return try AccountStoreError.translating { () throws(SQLiteError) in
-      let database = try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
       // 32 MiB, and twice that for the log. Accounts come in no order: a page in memory is not read again, and one that
       // changes often goes from the log into the file once.
       try database.execute(

@@ -23,6 +23,8 @@ final class SQLiteStoreFile {
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
+  /// Which file that is: the device and the number of its node.
+  private let node: [UInt64]
   /// Whether the log may still hold pages with what was erased: by this process, or by one that was killed.
   private var remembersErased = true
   private var nextTruncation = MonotonicTime.now
@@ -33,6 +35,7 @@ final class SQLiteStoreFile {
   init(_ path: String, _ master: MasterKey) throws(AccountStoreError) {
     self.path = path
     database = try Self.open(path)
+    node = try Self.node(of: path)
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
     let database = database
@@ -123,10 +126,28 @@ final class SQLiteStoreFile {
   /// Runs `body` in a transaction that may change something, or as a part of the one that several changes share.
   func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
     if isSharing { return try database.savepoint(translating: AccountStoreError.init(_:), body) }
+    try expectOwnFile()
     return try database.transaction(translating: AccountStoreError.init(committing:)) { () throws(AccountStoreError) in
       try refreshKeys()
       return try body()
     }
+  }
+
+  /// Throws where another file has taken the place of the one that is open, as a backup does that was restored too early:
+  /// what was written would be lost, and is said to be done.
+  private func expectOwnFile() throws(AccountStoreError) {
+    guard try Self.node(of: path) == node else {
+      throw AccountStoreError(
+        .unavailable, "\(path): another file is in its place: stop all programs, and start them anew")
+    }
+  }
+
+  private static func node(of path: String) throws(AccountStoreError) -> [UInt64] {
+    var status = stat()
+    guard unsafe stat(path, &status) == 0 else {
+      throw AccountStoreError(.unavailable, "\(path): \(SystemError.current)")
+    }
+    return [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 
   /// The same with what only changes rows.

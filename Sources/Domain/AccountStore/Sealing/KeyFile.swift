@@ -15,7 +15,8 @@ enum KeyFile {
       throw KeyFileError("\(path) cannot be read: \(error)")
     }
     guard isPrivate else {
-      throw KeyFileError("\(path) can be read by others; it must be this user's own, with mode 0600")
+      throw KeyFileError(
+        "\(path) belongs to another user, or others can read it; it must be this user's own, with mode 0600")
     }
     let digits = String(decoding: text.last == UInt8(ascii: "\n") ? text.dropLast() : text[...], as: UTF8.self)
     guard let bytes = Base64URL.decode(digits), bytes.count == AES256GCM.keySize else {
