@@ -104,8 +104,13 @@ import Testing
         topic: record.topic.name, position: KafkaPosition(partition: 0, offset: 0), key: record.key,
         value: record.value, headers: record.headers.map { KafkaHeader($0.name, $0.value) }, timestamp: nil)
     }
+    let nothing = EventRecord(
+      AccountOutcome(
+        account: hash, name: .noEffect, cause: AccountOutcome.Cause(event), consumer: "data-eraser", doneAt: .sample(5))
+    )
     for (record, topic, type) in [
-      (outcome, ReplayedTopic.outcomes, "sessions-ended"), (relay, .emailRelay, "email-relay"),
+      (outcome, ReplayedTopic.outcomes, "sessions-ended"), (nothing, .outcomes, "no-effect"),
+      (relay, .emailRelay, "email-relay"),
     ] {
       #expect(
         ReplayFilter(keys: [try #require(record.key)], event: event.id, type: type).lets(standing(record), of: topic))

@@ -49,6 +49,7 @@ package struct RecordFacts: Sendable, Hashable {
   private static let sourcePrefix = "urn:siwa:"
 
   fileprivate init(reading headers: [KafkaHeader], addsToEventID: Bool) {
+    var id: Substring?
     for header in headers {
       guard let value = header.value, value.count <= 512 else { continue }
       let text = String(decoding: value, as: UTF8.self)
@@ -57,12 +58,15 @@ package struct RecordFacts: Sendable, Hashable {
       case "ce_source": source = Self.word(in: text, after: Self.sourcePrefix, before: "")
       case "ce_team": team = TeamID(text)
       case "ce_audience": audience = ClientID(text)
-      case "ce_id":
-        // What followed from an event adds its own name behind a dot, which has none.
-        event = EventID(addsToEventID ? String(text[..<(text.lastIndex(of: ".") ?? text.endIndex)]) : text)
+      case "ce_id": id = text[...]
       default: break
       }
     }
+    // What followed from an event adds its own name behind a dot, which has none; that nothing did, the consumer's, too.
+    for _ in 0..<(!addsToEventID ? 0 : type == AccountOutcome.Name.noEffect.rawValue ? 2 : 1) {
+      id = id.map { $0[..<($0.lastIndex(of: ".") ?? $0.endIndex)] }
+    }
+    event = id.flatMap { EventID(String($0)) }
   }
 
   /// What stands between the two, where it is a word of small letters and hyphens.
