@@ -46,6 +46,10 @@ public struct TLSServerConfiguration: Sendable, Equatable {
     self.certificateFile = certificateFile
     self.privateKeyFile = privateKeyFile
   }
+
+  /// Reads both files as a server does that is made with them. Throws `.certificate`, `.privateKey` or `.tls` where none
+  /// could be.
+  public func check() throws(HTTPServerError) { _ = try TLSContext(self) }
 }
 
 /// Why a server could not be made.

@@ -18,7 +18,9 @@ import TransparencyLog
   /// The report on deploy/siwa.yaml, changed, in a place where the files that it names exist.
   private func check(_ change: (Substring) -> String) throws -> ConfigurationReport {
     let example = String(decoding: try Repository.bytes("deploy/siwa.yaml"), as: UTF8.self)
-    for file in ["fullchain.pem", "key.pem", "rehearsal-ca.pem"] { _ = directory.write(file, "") }
+    _ = directory.write("fullchain.pem", SelfSignedCertificate.sample.certificatePEM)
+    _ = directory.write("key.pem", SelfSignedCertificate.sample.privateKeyPEM)
+    _ = directory.write("rehearsal-ca.pem", "")
     _ = directory.write("kafka-password", "secret")
     for id in ["ABC123DEFG", "DEF456GHJK"] {
       _ = directory.write("AuthKey_\(id).p8", try P256PrivateKey().pem())

@@ -1,6 +1,7 @@
 import AccountEvents
 import AccountServices
 import Configuration
+import Cryptography
 import EventLoop
 import HTTPServer
 import Telemetry
@@ -10,6 +11,7 @@ import Testing
 @Suite struct SettingsTests {
   private let directory = TemporaryDirectory()
   private let schema = ConfigurationSchema.siwa
+  private static let certificate = SelfSignedCertificate.sample
 
   /// A configuration that works, but for `changes`.
   private func faults(_ changes: [String: String], without missing: [String] = []) -> [String] {
@@ -25,8 +27,8 @@ import Testing
     var environment = [
       "SIWA_TEAMS_A1B2C3D4E5_AUDIENCES": "com.example.app,com.example.web",
       "SIWA_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092",
-      "SIWA_INGRESS_CERTIFICATE": directory.write("certificate", ""),
-      "SIWA_INGRESS_PRIVATE_KEY": directory.write("key", ""),
+      "SIWA_INGRESS_CERTIFICATE": directory.write("certificate", Self.certificate.certificatePEM),
+      "SIWA_INGRESS_PRIVATE_KEY": directory.write("key", Self.certificate.privateKeyPEM),
     ]
     for name in missing { environment[name] = nil }
     environment.merge(changes) { $1 }
@@ -45,6 +47,20 @@ import Testing
     #expect(configuration.kafka.properties["bootstrap.servers"] == "127.0.0.1:9092")
     _ = try configuration.kafka.configuration(of: "siwa-ingress")
     #expect(configuration.log == LogSettings(level: .info, format: .json))
+  }
+
+  /// Before the program is started, which would end at once.
+  @Test func aCertificateAndAKeyThatNoServerCanBeMadeWithAreNamed() throws {
+    let (certificate, key) = (directory.write("c", Self.certificate.certificatePEM), directory.write("k", "none"))
+    let other = directory.write("o", try P256PrivateKey().pem())
+    for (changes, setting) in [
+      (["SIWA_INGRESS_CERTIFICATE": key], "SIWA_INGRESS_CERTIFICATE"),
+      (["SIWA_INGRESS_CERTIFICATE": certificate, "SIWA_INGRESS_PRIVATE_KEY": key], "SIWA_INGRESS_PRIVATE_KEY"),
+      (["SIWA_INGRESS_CERTIFICATE": certificate, "SIWA_INGRESS_PRIVATE_KEY": other], "SIWA_INGRESS_PRIVATE_KEY"),
+    ] {
+      let found = faults(changes)
+      #expect(found.count == 1 && found[0].hasPrefix("\(setting): the "), "\(found)")
+    }
   }
 
   @Test func namesAllThatIsMissing() {
@@ -176,7 +192,8 @@ import Testing
       ingress: { certificate: certificate, private-key: key }
       store: { sqlite: store.sqlite, master-key: master-key }
       """)
-    for file in ["certificate", "key"] { _ = directory.write(file, "") }
+    _ = directory.write("certificate", Self.certificate.certificatePEM)
+    _ = directory.write("key", Self.certificate.privateKeyPEM)
     #expect(await program.run(["config", "check", "--config", good, "--program", "siwa-ingress"]) == .success)
     let store = ["config", "check", "--config", good, "--program", "siwa store"]
     #expect(await program.run(store) == .failure, "there is no master key")

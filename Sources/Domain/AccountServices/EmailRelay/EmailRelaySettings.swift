@@ -24,7 +24,9 @@ package struct EmailRelaySettings: Configurable {
       "email-relay.token", .secret, "What mailers have to show: Authorization: Bearer and this. At least 32 characters."
     )
     if let certificate, let privateKey {
-      tls = TLSServerConfiguration(certificateFile: certificate, privateKeyFile: privateKey)
+      let files = TLSServerConfiguration(certificateFile: certificate, privateKeyFile: privateKey)
+      settings.check(files, certificate: "email-relay.certificate", privateKey: "email-relay.private-key")
+      tls = files
     } else if certificate != nil || privateKey != nil {
       let missing = certificate == nil ? "certificate" : "private-key"
       settings.refuse("email-relay.\(missing)", "missing; the certificate and its key belong together")

@@ -77,6 +77,7 @@ package struct IngressSettings: Configurable, Equatable {
     if publishDeadline >= deadlines.request {
       settings.refuse("ingress.deadlines.publish", "expected less than ingress.deadlines.request")
     }
+    settings.check(tls, certificate: "ingress.certificate", privateKey: "ingress.private-key")
     if admin == listen, admin.port != 0 {
       settings.refuse("ingress.admin", "expected another address than ingress.listen")
     }

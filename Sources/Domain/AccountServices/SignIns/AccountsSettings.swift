@@ -106,6 +106,7 @@ package struct AccountsSettings: Sendable {
       "accounts.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long finishing what was begun may take after SIGTERM.")
     lameDuck = settings.readLameDuck("accounts.lame-duck")
+    settings.check(tls, certificate: "accounts.certificate", privateKey: "accounts.private-key")
     if admin == listen, admin.port != 0 {
       settings.refuse("accounts.admin", "expected another address than accounts.listen")
     }

@@ -114,10 +114,15 @@ package struct AuditLogSettings: Configurable {
       "audit-log.drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long the last checkpoint may take after SIGTERM.")
     if let certificate, let certificateKey {
-      tls = TLSServerConfiguration(certificateFile: certificate, privateKeyFile: certificateKey)
+      let files = TLSServerConfiguration(certificateFile: certificate, privateKeyFile: certificateKey)
+      settings.check(files, certificate: "audit-log.certificate", privateKey: "audit-log.certificate-key")
+      tls = files
     } else if certificate != nil || certificateKey != nil {
       let missing = certificate == nil ? "certificate" : "certificate-key"
       settings.refuse("audit-log.\(missing)", "missing; the certificate and its key belong together")
+    }
+    if admin == listen, admin.port != 0 {
+      settings.refuse("audit-log.admin", "expected another address than audit-log.listen")
     }
     if !admin.isLoopback {
       settings.warn("audit-log.admin", "not a loopback address: whoever reaches it reads the metrics")
