@@ -84,8 +84,8 @@ public class SignIn {
         return null; // the code would be too old
       }
       Thread.sleep(1000 * seconds);
-      var request = HttpRequest.newBuilder(URI.create(env.get("SIWA_ACCOUNTS") + "/v1/sign-ins"))
-          .timeout(Duration.ofSeconds(70)).header("Authorization", "Bearer " + env.get("SIWA_TOKEN"))
+      var request = HttpRequest.newBuilder(URI.create(env.get("ACCOUNTS_URL") + "/v1/sign-ins"))
+          .timeout(Duration.ofSeconds(70)).header("Authorization", "Bearer " + env.get("ACCOUNTS_TOKEN"))
           .header("Content-Type", "application/json").header("Idempotency-Key", key)
           .POST(HttpRequest.BodyPublishers.ofString(body)).build();
       HttpResponse<String> answer;

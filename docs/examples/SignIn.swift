@@ -67,10 +67,10 @@ func isSame(_ left: String, _ right: String) -> Bool {
 
 /// `key` is the sign-in's own, and the same whenever this one is repeated.
 func signIn(_ key: String, _ asked: [String: String]) async throws -> SignedIn? {
-  var request = URLRequest(url: URL(string: environment["SIWA_ACCOUNTS"]! + "/v1/sign-ins")!, timeoutInterval: 70)
+  var request = URLRequest(url: URL(string: environment["ACCOUNTS_URL"]! + "/v1/sign-ins")!, timeoutInterval: 70)
   request.httpMethod = "POST"
   request.httpBody = try JSONEncoder().encode(asked)
-  request.setValue("Bearer \(environment["SIWA_TOKEN"]!)", forHTTPHeaderField: "Authorization")
+  request.setValue("Bearer \(environment["ACCOUNTS_TOKEN"]!)", forHTTPHeaderField: "Authorization")
   request.setValue("application/json", forHTTPHeaderField: "Content-Type")
   request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
   var seconds = 0

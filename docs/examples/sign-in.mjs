@@ -4,7 +4,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { createInterface } from 'node:readline'
 
-const { SIWA_ACCOUNTS, SIWA_TOKEN, CLIENT_ID, REDIRECT_URI } = process.env
+const { ACCOUNTS_URL, ACCOUNTS_TOKEN, CLIENT_ID, REDIRECT_URI } = process.env
 const apple = process.env.APPLE_AUTHORIZE ?? 'https://appleid.apple.com/auth/authorize'
 
 /** Where to send the browser, and what to keep in its session: in a cookie SameSite=None; Secure. */
@@ -42,9 +42,9 @@ async function signIn(key, request) {
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
     let answer, text
     try {
-      answer = await fetch(`${SIWA_ACCOUNTS}/v1/sign-ins`, {
+      answer = await fetch(`${ACCOUNTS_URL}/v1/sign-ins`, {
         method: 'POST', body: JSON.stringify(request), signal: AbortSignal.timeout(70_000),
-        headers: { Authorization: `Bearer ${SIWA_TOKEN}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
+        headers: { Authorization: `Bearer ${ACCOUNTS_TOKEN}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
       })
       text = await answer.text()
     } catch {

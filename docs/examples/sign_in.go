@@ -115,11 +115,11 @@ func signIn(key string, asked map[string]string) (*signedIn, error) {
 
 // ask sends the request once, and returns the whole answer.
 func ask(key string, body []byte) (*http.Response, []byte, error) {
-	request, err := http.NewRequest("POST", os.Getenv("SIWA_ACCOUNTS")+"/v1/sign-ins", bytes.NewReader(body))
+	request, err := http.NewRequest("POST", os.Getenv("ACCOUNTS_URL")+"/v1/sign-ins", bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("SIWA_TOKEN"))
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("ACCOUNTS_TOKEN"))
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", key)
 	answer, err := client.Do(request)

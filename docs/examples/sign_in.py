@@ -5,7 +5,7 @@
 
 import hmac, http.client, json, os, secrets, sys, time, urllib.error, urllib.parse, urllib.request
 
-ACCOUNTS, TOKEN = os.environ["SIWA_ACCOUNTS"], os.environ["SIWA_TOKEN"]
+ACCOUNTS, TOKEN = os.environ["ACCOUNTS_URL"], os.environ["ACCOUNTS_TOKEN"]
 CLIENT, REDIRECT = os.environ["CLIENT_ID"], os.environ["REDIRECT_URI"]
 APPLE = os.environ.get("APPLE_AUTHORIZE", "https://appleid.apple.com/auth/authorize")
 

@@ -103,6 +103,9 @@ extension ExitCode {
     case let fault as InputFile.Fault:
       Terminal.complain("siwa: \(fault)")
       self = .unreachable
+    case let fault as OutputFile.Fault:
+      Terminal.complain("siwa: \(fault)")
+      self = .unreachable
     default: self.init(complainingOf: error)
     }
   }

@@ -29,7 +29,14 @@ struct AuditCreateKey: Command {
     file = arguments.read("FILE", .path, "The new file, which audit-log.private-key then names.")
   }
 
-  func run() async -> ExitCode { NoteKeyFile.create(named: origin, "ORIGIN", in: file) }
+  func run() async -> ExitCode {
+    // It stands for good in each checkpoint.
+    guard !origin.contains("://"), !origin.hasSuffix("/") else {
+      Terminal.complain("siwa: ORIGIN: expected an address without scheme and without a slash at its end")
+      return .misuse
+    }
+    return NoteKeyFile.create(named: origin, "ORIGIN", in: file)
+  }
 }
 
 /// Files with private keys that sign notes.

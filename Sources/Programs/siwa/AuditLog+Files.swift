@@ -11,12 +11,12 @@ extension AuditLog {
   func writeReceipts(
     of entries: [(index: UInt64, entry: AuditEntry)], about event: EventID, to directory: String
   ) async throws -> [String] {
-    if unsafe mkdir(directory, 0o755) != 0, errno != EEXIST { throw SystemError.current }
+    try OutputFile.makeDirectory(directory)
     var paths: [String] = []
     for (index, entry) in entries {
       let receipt = try await AuditReceipt(of: entry, at: index, in: self)
       let path = "\(directory)/\(receipt.fileName(of: event))"
-      try DurableFile(path: path).replace(with: receipt.proof.bytes)
+      try OutputFile.writing(to: path) { try DurableFile(path: path).replace(with: receipt.proof.bytes) }
       paths.append(path)
     }
     return paths

@@ -39,10 +39,11 @@ struct AuditReportCommand: Command {
     await access.open(within: judgement.deadline) { log, known in
       let reporter = try await judgement.read(log, without: known.absent)
       let report = try await reporter.report(of: log, at: known.place, now: .now)
-      if unsafe mkdir(directory, 0o755) != 0, errno != EEXIST { throw SystemError.current }
+      try OutputFile.makeDirectory(directory)
       for (name, bytes) in [("report.html", Array(report.html.utf8)), ("report.json", report.json.bytes)] {
-        try DurableFile(path: "\(directory)/\(name)").replace(with: bytes)
-        Terminal.say("\(directory)/\(name)")
+        let path = "\(directory)/\(name)"
+        try OutputFile.writing(to: path) { try DurableFile(path: path).replace(with: bytes) }
+        Terminal.say(path)
       }
       if report.overdueCount > 0 { Terminal.complain("siwa: \(report.overdueCount) obligations are overdue") }
       if report.gaps.count > 0 { Terminal.complain("siwa: the log has not seen everything: \(report.gaps.count) gaps") }

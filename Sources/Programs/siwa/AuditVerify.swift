@@ -65,7 +65,9 @@ struct AuditVerify: Command {
       try AuditAccess.judgeStandIn(verified.checkpoint)
       say(verified, log, continuing: older)
       if let comparison, try await !comparison.run(on: AuditLog(verified, in: log.source)) { return .failure }
-      if let kept { try DurableFile(path: kept).replace(with: verified.checkpoint.note.bytes) }
+      if let kept {
+        try OutputFile.writing(to: kept) { try DurableFile(path: kept).replace(with: verified.checkpoint.note.bytes) }
+      }
       Terminal.say("All of it holds.")
       return .success
     }

@@ -90,7 +90,7 @@ import Testing
         let door = try language == .swift ? Door(to: "https://localhost:\(running.address.port)", stage) : nil
         defer { door?.close() }
         var environment = try await environment(stage, running, language)
-        if let door { environment["SIWA_ACCOUNTS"] = door.address }
+        if let door { environment["ACCOUNTS_URL"] = door.address }
         let form = try await run(language, environment) { try await stage.authorize($0, as: "ada@example.com") }
         #expect(form.end == .exit(0), "\(form.errors)")
         let accounts = try await running.administration.metric(#"siwa_accounts_sign_ins_total{outcome="new"}"#)
@@ -153,7 +153,7 @@ import Testing
         let door = try Door(to: "https://localhost:\(running.address.port)", stage)
         defer { door.close() }
         var environment = try await environment(stage, running, language)
-        environment["SIWA_ACCOUNTS"] = door.address
+        environment["ACCOUNTS_URL"] = door.address
         try await body(stage, door, environment)
       }
     }
@@ -163,7 +163,7 @@ import Testing
     _ stage: AccountsStage, _ running: RunningAccounts, _ language: Language
   ) async throws -> [String: String] {
     let own = [
-      "SIWA_ACCOUNTS": "https://localhost:\(running.address.port)", "SIWA_TOKEN": stage.tokens.shop,
+      "ACCOUNTS_URL": "https://localhost:\(running.address.port)", "ACCOUNTS_TOKEN": stage.tokens.shop,
       "CLIENT_ID": AccountsStage.web, "REDIRECT_URI": Self.redirectURI,
       "APPLE_AUTHORIZE": stage.authorizationURL,
     ]
