@@ -89,15 +89,29 @@ import EventLoop
   /// double quotes is a name: SQLite would take one that is not there, as of a column that was renamed, for a text, and the
   /// statement would find nobody. In somebody else's database that holds for views, too, but not for triggers.
   public func prepare(unescaped sql: String, parameters: [String]) throws(SQLiteError) -> Statement {
-    // Triggers may have texts in double quotes; but a view is written to by its trigger alone.
+    try expectNames(unescaped: sql, parameters: parameters)
+    return try Statement(unescaped: sql, parameters: parameters, in: self)
+  }
+
+  /// Throws where something in the statement's double quotes is no name. In a transaction that holds until its end: outside,
+  /// another connection may change the schema, and SQLite compiles a statement anew then, with such texts.
+  public func expectNames(unescaped sql: String, parameters: [String]) throws(SQLiteError) {
+    // What another connection has changed is seen when something is read.
+    let _: Int64? = try prepare("SELECT 1 FROM sqlite_schema LIMIT 1").first { row throws(SQLiteError) in
+      try row.value(0)
+    }
+    // Triggers may have texts in double quotes.
     do throws(SQLiteError) {
       try compile(sql, parameters, without: [SQLITE_DBCONFIG_DQS_DML, SQLITE_DBCONFIG_ENABLE_TRIGGER])
     } catch {
-      do throws(SQLiteError) { try compile(sql, parameters, without: [SQLITE_DBCONFIG_DQS_DML]) } catch _ {
-        throw error
+      // A view is written to by its trigger, whose texts are its own business.
+      guard error.detail.hasSuffix("because it is a view") else { throw error }
+      do throws(SQLiteError) {
+        try compile(sql, parameters, without: [SQLITE_DBCONFIG_DQS_DML])
+      } catch {
+        if error.place != nil { throw error }
       }
     }
-    return try Statement(unescaped: sql, parameters: parameters, in: self)
   }
 
   private func compile(_ sql: String, _ parameters: [String], without options: [Int32]) throws(SQLiteError) {

@@ -39,11 +39,13 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   public let extendedCode: Int32
   /// SQLite's words, or ours. Never a value that was bound or read.
   public let detail: String
+  /// Where in the statement's own text the error is; nil where it lies elsewhere, as in a trigger.
+  let place: Int?
   /// Why the transaction could not be rolled back afterwards; nil where it was, and outside of transactions.
   public internal(set) var rollbackFailure: String?
 
-  init(_ code: Code, extendedCode: Int32 = 0, detail: String) {
-    (self.code, self.extendedCode, self.detail) = (code, extendedCode, detail)
+  init(_ code: Code, extendedCode: Int32 = 0, detail: String, place: Int? = nil) {
+    (self.code, self.extendedCode, self.detail, self.place) = (code, extendedCode, detail, place)
   }
 
   /// The error of a column that holds what cannot be there; for types that are made of others. `detail` must not hold
@@ -60,10 +62,12 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
       unsafe hasErrno
       && (connection.map { unsafe [EDQUOT, EFBIG, ENOSPC].contains(sqlite3_system_errno($0)) } ?? false)
     let code = Code(result)
+    let offset = unsafe connection.map { unsafe sqlite3_error_offset($0) } ?? -1
     self.init(
       [.ioError, .cantOpen].contains(code) && isFull ? .full : code, extendedCode: result,
       detail: code == .statementTimeout
-        ? "the statement ran for too long" : unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)")
+        ? "the statement ran for too long" : unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)",
+      place: offset < 0 ? nil : Int(offset))
   }
 
   /// The code and the words.

@@ -104,7 +104,9 @@ extension ErasureSettings.Policy {
     }
     // What happened before a deletion is void, as the deletion erases it, too.
     if let accountDelete,
-      let missing = consentRevoked.first(where: { !(accountDelete + [ErasureSettings.accountStore]).contains($0) })
+      let missing = consentRevoked.first(where: {
+        all.contains($0) && !(accountDelete + [ErasureSettings.accountStore]).contains($0)
+      })
     {
       settings.refuse(
         "\(path).erase.account-delete", "\(missing) is missing, which consent-revoked names: a deletion erases it, too")

@@ -38,7 +38,7 @@ package final class PostgreSQLTarget: ErasureTarget {
     let affected = try await run { [statements] connection in
       // A server or a role may be set so that a commit is forgotten in a power cut. What is said to be erased is.
       try await connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'")
+        "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit', true) = 'off'")
       var affected = 0
       for sql in statements.erase {
         affected += try await connection.execute(unescaped: sql, try SQLStatements.values(of: sql, order))

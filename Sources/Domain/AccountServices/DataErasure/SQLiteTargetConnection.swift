@@ -24,6 +24,7 @@ final class SQLiteTargetConnection {
   private static let longest = Duration.milliseconds(20)
 
   private let database: Database
+  private let texts: SQLStatements
   private let count: Statement
   private let erase: [Statement]
   private let find: Statement
@@ -58,21 +59,23 @@ final class SQLiteTargetConnection {
       guard statement.isReadOnly else { throw .unexpectedValue("a statement that is to look and would change: \(sql)") }
       return statement
     }
-    self.database = database
+    (self.database, texts) = (database, statements)
     count = try compileQuery(statements.count)
     erase = try statements.erase.map { sql throws(SQLiteError) in try compile(sql) }
     find = try compileQuery(statements.find)
   }
 
   /// What the `count` statement says of each.
-  func count(_ orders: [ErasureOrder]) throws(SQLiteError) -> [Result<Int, SQLiteError>] { try look(count, orders) }
+  func count(_ orders: [ErasureOrder]) throws(SQLiteError) -> [Result<Int, SQLiteError>] {
+    try look(count, texts.count, orders)
+  }
 
   /// Erases each, and looks for each afterwards.
   func erase(_ orders: [ErasureOrder]) throws(SQLiteError) -> [Result<Erased, SQLiteError>] {
     let erased = eraseTogether(orders)
     // What was erased is not to stay in the log; where a reader needs the log, SQLite overwrites it later.
     _ = try database.truncateLog()
-    return zip(erased, try look(find, orders)).map { erased, found in
+    return zip(erased, try look(find, texts.find, orders)).map { erased, found in
       erased.flatMap { affected in found.map { Erased(affected: affected, found: $0) } }
     }
   }
@@ -108,6 +111,7 @@ final class SQLiteTargetConnection {
   /// `done` says for how many all statements have run.
   private func eraseFirst(of orders: ArraySlice<ErasureOrder>, _ done: inout Int) throws(SQLiteError) -> [Int] {
     try database.transaction { () throws(SQLiteError) in
+      for sql in texts.erase { try database.expectNames(unescaped: sql, parameters: SQLStatements.parameters) }
       let end = MonotonicTime.now + Self.longest
       var affected: [Int] = []
       for order in orders where affected.isEmpty || MonotonicTime.now < end {
@@ -126,9 +130,10 @@ final class SQLiteTargetConnection {
 
   /// Asks a statement about each.
   private func look(
-    _ statement: Statement, _ orders: [ErasureOrder]
+    _ statement: Statement, _ text: String, _ orders: [ErasureOrder]
   ) throws(SQLiteError) -> [Result<Int, SQLiteError>] {
     try database.snapshot { () throws(SQLiteError) in
+      try database.expectNames(unescaped: text, parameters: SQLStatements.parameters)
       var results: [Result<Int, SQLiteError>] = []
       for order in orders {
         do throws(SQLiteError) {

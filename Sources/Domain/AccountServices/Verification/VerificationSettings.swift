@@ -7,18 +7,12 @@ package struct VerificationSettings: Configurable, Sendable {
   package let issuer: String
   /// The team of each app that is ours.
   package let teams: [ClientID: TeamID]
-  /// How far a clock of ours may be ahead of the broker's.
-  package let clockTolerance: Duration
 
   /// Settings from their parts.
-  package init(issuer: String, teams: [ClientID: TeamID], clockTolerance: Duration = .seconds(60)) {
-    (self.issuer, self.teams, self.clockTolerance) = (issuer, teams, clockTolerance)
-  }
+  package init(issuer: String, teams: [ClientID: TeamID]) { (self.issuer, self.teams) = (issuer, teams) }
 
-  /// Reads `apple.issuer`, `teams` and `apple.clock-tolerance`.
+  /// Reads `apple.issuer` and `teams`.
   package init(reading settings: inout Settings) {
-    self.init(
-      issuer: settings.readAppleIssuer(), teams: TeamsSettings(reading: &settings).teams,
-      clockTolerance: settings.readClockTolerance())
+    self.init(issuer: settings.readAppleIssuer(), teams: TeamsSettings(reading: &settings).teams)
   }
 }
