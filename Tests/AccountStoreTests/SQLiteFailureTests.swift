@@ -33,6 +33,9 @@ import Testing
     }
     try rig.exchangeFile()
     #expect(try await store.settle([settlement], announced: [], at: now).outcomes == [.applied])
+    try rig.removeLog()
+    let error = await #expect(throws: AccountStoreError.self) { try await store.check() }
+    #expect(error?.code == .unavailable, "the backup was copied over the file")
     await store.close()
   }
 

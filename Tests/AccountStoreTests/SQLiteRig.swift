@@ -47,6 +47,11 @@ final class SQLiteRig {
     }
   }
 
+  /// Copies the file over itself and removes its log, as who restores a backup does.
+  func removeLog() throws {
+    for end in ["-wal", "-shm"] { try FileManager.default.removeItem(atPath: path + end) }
+  }
+
   /// A number that the file has.
   func number(_ sql: StaticString) throws -> Int64? {
     try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300)).prepare(sql).first {

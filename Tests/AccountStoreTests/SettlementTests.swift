@@ -168,7 +168,8 @@ import Testing
 
   @Test(arguments: Implementation.all)
   func aStoreThatWasClosedSaysSo(_ implementation: Implementation) async throws {
-    let store = try await implementation.prepare().open()
+    let prepared = try await implementation.prepare()
+    let store = try await prepared.open()
     try await store.check()
     await store.close()
     let error = await #expect(throws: AccountStoreError.self) { try await store.check() }

@@ -23,8 +23,10 @@ final class SQLiteStoreFile {
   let hashKeys: SQLiteStoreKeys
   private let mover: SQLiteMover
   private let path: String
-  /// Which file that is: the device and the number of its node.
-  private let node: [UInt64]
+  /// Where the log of its pages is: beside the file itself, where `path` is a link.
+  private let logPath: String
+  /// Which files these two are: their devices and the numbers of their nodes.
+  private let nodes: [UInt64]
   /// Whether the log may still hold pages with what was erased: by this process, or by one that was killed.
   private var remembersErased = true
   private var nextTruncation = MonotonicTime.now
@@ -35,9 +37,11 @@ final class SQLiteStoreFile {
   init(_ path: String, _ master: MasterKey) throws(AccountStoreError) {
     self.path = path
     database = try Self.open(path)
-    node = try Self.node(of: path)
+    logPath = "\(Self.resolved(path))-wal"
     try Self.expectVersion(of: database)
     hashKeys = try SQLiteStoreKeys(database, master)
+    // Behind what has read something: the log is there.
+    nodes = try Self.node(of: path) + Self.node(of: logPath)
     let database = database
     (validation, transfers, arrivals, profiles) = try AccountStoreError.translating { () throws(SQLiteError) in
       (
@@ -133,13 +137,19 @@ final class SQLiteStoreFile {
     }
   }
 
-  /// Throws where another file has taken the place of the one that is open, as a backup does that was restored too early:
-  /// what was written would be lost, and is said to be done.
+  /// Throws where other files have taken the place of those that are open, as a backup does that was restored too early:
+  /// what was written would be lost, and is said to be done. Who copies over the file removes its log.
   private func expectOwnFile() throws(AccountStoreError) {
-    guard try Self.node(of: path) == node else {
+    guard try Self.node(of: path) + Self.node(of: logPath) == nodes else {
       throw AccountStoreError(
         .unavailable, "\(path): another file is in its place: stop all programs, and start them anew")
     }
+  }
+
+  private static func resolved(_ path: String) -> String {
+    guard let resolved = unsafe realpath(path, nil) else { return path }
+    defer { unsafe free(resolved) }
+    return unsafe String(cString: resolved)
   }
 
   private static func node(of path: String) throws(AccountStoreError) -> [UInt64] {
