@@ -83,7 +83,7 @@ import Synchronization
   /// process ends then anyway.
   func mustNotBeFreed() { mustStay.store(true, ordering: .relaxed) }
 
-  /// The same for good, where the cluster has taken away a partition that the reader was given by hand.
+  /// The same for good, where the cluster has taken away a partition that the reader was given.
   ///
   /// librdkafka 2.0 never returns from the call that frees such a reader, though it closes in order: a thread of it waits for
   /// another one that never ends. It stays in memory, once for each time that a topic is made anew with fewer partitions.

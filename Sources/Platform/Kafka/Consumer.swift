@@ -135,7 +135,7 @@ public import EventLoop
       case RD_KAFKA_EVENT_REBALANCE:
         unsafe rebalance(event)
       case RD_KAFKA_EVENT_ERROR:
-        if membership == nil, unsafe rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION {
+        if unsafe rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION {
           client.mustNeverBeFreed()
         }
         if !isIrrelevant(unsafe rd_kafka_event_error(event)) { fail(unsafe KafkaError(reported: event)) }

@@ -29,6 +29,9 @@ final class EventFeed {
     var pause = Duration.seconds(1)
     /// How often it is asked whether there are more partitions.
     var survey = Duration.seconds(60)
+    /// How often the reader of what came before is looked at: where nobody uses it, it asks the brokers a hundred times a
+    /// second.
+    var rest = Duration.seconds(5)
   }
 
   private let source: @Loop () throws(KafkaError) -> any PartitionSource
@@ -187,10 +190,10 @@ final class EventFeed {
     try reader.assign(next.starts)
     failure = nil
     bell.ring()
-    var nextSurvey = MonotonicTime.now + bounds.survey
+    var (nextSurvey, nextRest) = (MonotonicTime.now + bounds.survey, MonotonicTime.now + bounds.rest)
     while streams > 0, !Task.isCancelled {
       do throws(KafkaError) {
-        for record in try await reader.next(upTo: bounds.batch, until: nextSurvey) {
+        for record in try await reader.next(upTo: bounds.batch, until: min(nextSurvey, nextRest)) {
           let read = ReadEvent(record)
           // Nothing is passed over that nobody has looked for.
           guard read.offset == next[read.partition] else { return }
@@ -200,9 +203,12 @@ final class EventFeed {
         bell.ring()
         // Whatever else is on the loop goes on, however much there is to read.
         await Loop.nextTurn()
+        if .now >= nextRest {
+          nextRest = .now + bounds.rest
+          earlier.rest()
+        }
         guard .now >= nextSurvey else { continue }
         nextSurvey = .now + bounds.survey
-        earlier.rest()
         if try await reader.partitionCount() != next.offsets.count { return }
         failure = nil
       } catch {
