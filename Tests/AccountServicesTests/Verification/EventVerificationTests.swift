@@ -136,29 +136,6 @@ import Testing
     }
   }
 
-  /// It would make void whatever happens until then, and nobody could take that back.
-  @Test func whatWasAskedForByAClockThatWasAheadWaitsForAPerson() async throws {
-    for consumer in consumers {
-      let rig = try await VerificationRig(consumer)
-      let (store, now) = (rig.process.store, ProcessorRig.now)
-      let letters = "siwa_consumer_dead_letters_total{consumer=\"sample\",cause=\"unverified\"}"
-      #expect(rig.process.metric(letters) == "0", "it is there before the first: an increase is seen")
-      for (number, ahead) in [(1, 54), (2, 56), (3, 365 * 86_400)] {
-        let sample = AccountEvent.sample(number, of: "user-\(number)", .accountDeletionRequested)
-        let time = now + .seconds(ahead)
-        try await rig.send(
-          .request(
-            AccountEvent(
-              id: sample.id, team: sample.team, audience: sample.audience, subject: sample.subject, kind: sample.kind,
-              occurredAt: time, issuedAt: time), by: "bob", because: "a letter", store))
-      }
-      #expect(said(rig) == ["event-1"])
-      #expect(rig.letters() == ["event-2 unverified", "event-3 unverified"])
-      #expect(rig.process.metric(letters) == "2")
-      await rig.process.drain()
-    }
-  }
-
   /// From the store to the audit log: both accounts of a transfer are told of, and nobody is named.
   @Test func whatATransferIsAnnouncedWithIsDoneAndLogged() async throws {
     for consumer in consumers {

@@ -71,7 +71,8 @@ final class ConsumerMetrics {
     "Events put aside, by cause. Alarm on any increase: each is an obligation."
   /// Why events are put aside whoever the consumer is; what it cannot do for days is called as it calls that.
   private nonisolated static let deadLetterCauses = [
-    "malformed-json", "malformed-member", "no-policy", "superseded-while-partial", "unverified", "other",
+    "ahead-of-time", "malformed-json", "malformed-member", "unknown-type", "topic-begun-anew", "no-policy",
+    "superseded-while-partial", "unverified", "other",
   ]
 
   func count(_ outcome: Outcome) {

@@ -231,10 +231,22 @@ package final class EventProcessor {
         metrics.count(.passedOver)
         return step(record, .needless)
       }
+      if isAhead(record) {
+        let words = "its clock was ahead of the broker's: retry it once that time is over"
+        return bury(record, .permanent("ahead-of-time", detail: words), .unreadable)
+      }
       if case .outside = consumer.work { step(record, .begun) } else { step(record, .begunAtOnce) }
     } catch {
       bury(record, .permanent(error.code.rawValue, detail: error.detail), .unreadable)
     }
+  }
+
+  /// Whether an event of our own is of a clock that was ahead of the broker's, which is nobody's of ours. It would make void
+  /// whatever happens until then, and nobody could take that back.
+  private func isAhead(_ record: InFlightRecord) -> Bool {
+    guard let event = record.event, event.kind.isOurOwn, let time = record.record.timestamp else { return false }
+    let latest = time.addingReportingOverflow(bounds.clockTolerance.wholeNanoseconds / 1_000_000)
+    return !latest.overflow && event.occurredAt.milliseconds > latest.partialValue
   }
 
   /// Reads what a record says, once; false where the consumer has nothing to do with it.

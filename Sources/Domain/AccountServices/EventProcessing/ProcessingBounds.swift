@@ -16,14 +16,18 @@ package struct ProcessingBounds: Sendable, Equatable {
   package var alarmAfter: Int
   /// How old a record may be that is still tried again: less than its topic keeps it.
   package var giveUpAfter: Duration
+  /// How far the time of an event of our own may be ahead of the broker's.
+  package var clockTolerance: Duration
 
   /// Everything said, nothing assumed.
   package init(
     inFlight: Int, inFlightPerPartition: Int, waiting: Int, waitingPerPartition: Int, concurrency: Int,
-    retries: RetryPace, alarmAfter: Int, giveUpAfter: Duration
+    retries: RetryPace, alarmAfter: Int, giveUpAfter: Duration,
+    clockTolerance: Duration = .seconds(121)
   ) {
     (self.inFlight, self.inFlightPerPartition, self.concurrency) = (inFlight, inFlightPerPartition, concurrency)
     (self.waiting, self.waitingPerPartition) = (waiting, waitingPerPartition)
     (self.retries, self.alarmAfter, self.giveUpAfter) = (retries, alarmAfter, giveUpAfter)
+    self.clockTolerance = clockTolerance
   }
 }

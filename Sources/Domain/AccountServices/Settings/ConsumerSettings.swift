@@ -73,6 +73,8 @@ package struct ConsumerSettings: Sendable, Equatable {
     drainDeadline = settings.read(
       "\(consumer).drain", .duration(.zero ... .seconds(300)), default: .seconds(25),
       "How long finishing what was begun may take after SIGTERM.")
+    // What Apple signed may be as far ahead of our clocks, and a time of ours follows it.
+    let clockTolerance = settings.readClockTolerance() * 2 + .seconds(1)
     if longest < first {
       settings.refuse("\(consumer).retries.longest", "expected no less than \(consumer).retries.first")
     }
@@ -86,6 +88,6 @@ package struct ConsumerSettings: Sendable, Equatable {
       inFlight: inFlight, inFlightPerPartition: inFlight / 4, waiting: waiting, waitingPerPartition: waiting / 4,
       concurrency: concurrency,
       retries: RetryPace(first: first, longest: longest), alarmAfter: alarmAfter,
-      giveUpAfter: giveUpAfter)
+      giveUpAfter: giveUpAfter, clockTolerance: clockTolerance)
   }
 }
