@@ -41,6 +41,11 @@ struct AuditBegin: Command {
   }
 
   private func begin(_ origin: String, in directory: String) -> ExitCode {
+    guard !origin.contains("://"), !origin.hasSuffix("/") else {
+      Terminal.complain(
+        "siwa: audit-log.origin: expected an address without scheme and without a slash at its end: it never changes")
+      return .misuse
+    }
     do throws(LogError) {
       guard try LogWriter.begin(in: directory, origin: origin) else {
         Terminal.complain("siwa: \(directory): the log of \(origin) has begun there already")

@@ -15,7 +15,7 @@ struct AuditBundleCommand: Command {
     log at the same checkpoint makes the same bytes.
 
     Exit codes: 0 written, 1 the log does not hold, and nothing is written, 2 the command line or the configuration makes
-    no sense, 3 the log or Kafka cannot be read at the moment.
+    no sense, 3 the log or Kafka cannot be read, or the file not be written.
 
     """
   static let examples = [

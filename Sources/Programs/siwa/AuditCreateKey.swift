@@ -30,10 +30,10 @@ struct AuditCreateKey: Command {
   }
 
   func run() async -> ExitCode {
-    // It stands for good in each checkpoint.
-    guard !origin.contains("://"), !origin.hasSuffix("/") else {
-      Terminal.complain("siwa: ORIGIN: expected an address without scheme and without a slash at its end")
-      return .misuse
+    // A log that has begun so gets its next keys under that name.
+    if origin.contains("://") || origin.hasSuffix("/") {
+      Terminal.complain(
+        "siwa: ORIGIN: an address without scheme and without a slash at its end is meant; it never changes")
     }
     return NoteKeyFile.create(named: origin, "ORIGIN", in: file)
   }

@@ -13,7 +13,7 @@ struct AuditReceiptCommand: Command {
     personal data, but the account's keyed hash and, of decisions, what people wrote.
 
     Exit codes: 0 written, 1 the log has nothing about the event, or something does not hold, 2 the command line or the
-    configuration makes no sense, 3 the log cannot be read at the moment.
+    configuration makes no sense, 3 the log cannot be read, or a file not be written.
 
     """
   static let examples = [

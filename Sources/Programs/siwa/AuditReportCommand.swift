@@ -16,7 +16,7 @@ struct AuditReportCommand: Command {
 
     Exit codes as those of 'siwa audit completeness', whatever they are the report is written: 0 all is in order, 1 an
     obligation of the period is overdue, or the log has not seen everything, 2 the command line or the configuration makes
-    no sense, 3 the log cannot be read at the moment.
+    no sense, 3 the log cannot be read, or the directory not be written.
 
     """
   static let examples = [

@@ -23,7 +23,7 @@ struct AuditVerify: Command {
     apple.signing-keys.v1.
 
     Exit codes: 0 all of it holds, 1 something does not, 2 the command line or the configuration makes no sense, 3 the log
-    or Kafka cannot be read at the moment.
+    or Kafka cannot be read, or the file of --keep not be written.
 
     """
   static let examples = [

@@ -3,9 +3,15 @@ import Glibc
 import HTTPServer
 
 extension Settings {
-  /// Refuses a certificate and a key that no server can be made with. Where one cannot be read, that was said already.
+  /// Refuses a certificate and a key that no server can be made with. Where one cannot be read, that was said already; what
+  /// can be read once alone, such as a pipe, is left to the server.
   mutating func check(_ tls: TLSServerConfiguration, certificate: String, privateKey: String) {
-    guard unsafe access(tls.certificateFile, R_OK) == 0, unsafe access(tls.privateKeyFile, R_OK) == 0 else { return }
+    for path in [tls.certificateFile, tls.privateKeyFile] {
+      var status = stat()
+      guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, unsafe access(path, R_OK) == 0 else {
+        return
+      }
+    }
     do throws(HTTPServerError) {
       try tls.check()
     } catch {
