@@ -8,6 +8,9 @@ import Kafka
 /// The events that the consumer processes, and a file that says how far it is.
 @Loop
 final class FileSource: EventSource {
+  /// When the broker appended the records: behind the times of all events.
+  private nonisolated static let appended: Int64 = 1_750_000_000_000
+
   private let events: [AccountEvent]
   private let file: String
   private let steps: Steps
@@ -42,7 +45,7 @@ final class FileSource: EventSource {
         let record = KafkaRecord.of(event)
         return ConsumedRecord(
           topic: record.topic, position: KafkaPosition(partition: 0, offset: Int64(offset)), key: record.key,
-          value: record.value, headers: record.headers, timestamp: 0)
+          value: record.value, headers: record.headers, timestamp: Self.appended)
       }
       position += records.count
       return .records(records)
