@@ -47,7 +47,7 @@ final class SQLiteRig {
     }
   }
 
-  /// Copies the file over itself and removes its log, as who restores a backup does.
+  /// Removes the log beside the file, as who copies a backup over it does.
   func removeLog() throws {
     for end in ["-wal", "-shm"] { try FileManager.default.removeItem(atPath: path + end) }
   }

@@ -26,7 +26,8 @@ package final class ProcessorRig {
   package nonisolated static let now = Timestamp.sample(1_800_000_000_000)
   package nonisolated static let bounds = ProcessingBounds(
     inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
-    retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400))
+    retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400),
+    clockTolerance: .seconds(121))
 
   /// What a consumer is made with.
   package struct Surroundings {

@@ -36,7 +36,7 @@ struct KilledConsumer {
         bounds: ProcessingBounds(
           inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 4,
           retries: RetryPace(first: .milliseconds(2), longest: .milliseconds(2)), alarmAfter: 3,
-          giveUpAfter: .seconds(7 * 86_400)),
+          giveUpAfter: .seconds(7 * 86_400), clockTolerance: .seconds(121)),
         agenda: Agenda(SystemAlarmClock()), random: { 1 }, now: { .now }, registry: registry,
         logger: Logger(level: .error, format: .text, sink: LogSink { _ in }))
       let reading = Task(executorPreference: Loop.executor) {

@@ -72,7 +72,8 @@ import Testing
       calls.consumer(), beside: first,
       bounds: ProcessingBounds(
         inFlight: 4, inFlightPerPartition: 4, waiting: 8, waitingPerPartition: 8, concurrency: 1,
-        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(1_000_000)))
+        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(1_000_000),
+        clockTolerance: .seconds(121)))
     let gate = Signal()
     var asked = 0
     second.store.gate = { call in

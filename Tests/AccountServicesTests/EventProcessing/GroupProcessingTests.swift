@@ -96,7 +96,8 @@ private final class Stage {
       calls.consumer(), store: store, log: log,
       bounds: ProcessingBounds(
         inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
-        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400)),
+        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400),
+        clockTolerance: .seconds(121)),
       agenda: Agenda(SystemAlarmClock()), random: { 1 }, now: { .now }, registry: registry, logger: logger)
     let service = try ConsumerService(
       processor, store: store, log: log, administration: .loopback(port: 0), registry: registry, logger: logger

@@ -6,7 +6,8 @@ import Testing
 @Suite struct RoomTests {
   private nonisolated static let bounds = ProcessingBounds(
     inFlight: 16, inFlightPerPartition: 8, waiting: 32, waitingPerPartition: 16, concurrency: 1,
-    retries: RetryPace(first: .seconds(1), longest: .seconds(1)), alarmAfter: 1, giveUpAfter: .seconds(1))
+    retries: RetryPace(first: .seconds(1), longest: .seconds(1)), alarmAfter: 1, giveUpAfter: .seconds(1),
+    clockTolerance: .seconds(121))
 
   @Test func aFullPartitionIsPausedUntilHalfOfItIsDone() {
     var room = Room(Self.bounds)

@@ -36,7 +36,8 @@ final class RevokerProcess {
       revoker.consumer, store: store, log: log,
       bounds: ProcessingBounds(
         inFlight: 64, inFlightPerPartition: 32, waiting: 256, waitingPerPartition: 64, concurrency: 8,
-        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400)),
+        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 3, giveUpAfter: .seconds(7 * 86_400),
+        clockTolerance: .seconds(121)),
       agenda: Agenda(alarm), random: { 1 }, now: { RevokerRig.now }, registry: registry, logger: captured.logger())
     reading = Task(executorPreference: Loop.executor) { await self.read() }
     source.assign([.events(0)])

@@ -51,11 +51,7 @@ extension EventLog {
     aloneIfTooLarge record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     append(record) { [self] result in
-      if case .failure(let error) = result, error.isTooLarge {
-        append(alone: record, then: report)
-      } else {
-        report(result)
-      }
+      if result.isTooLarge { append(alone: record, then: report) } else { report(result) }
     }
   }
 
@@ -64,13 +60,13 @@ extension EventLog {
     aloneIfTooLarge record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     append(record) { [self] result in
-      if case .failure(let error) = result, error.isTooLarge {
-        append(alone: record, then: report)
-      } else {
-        report(result)
-      }
+      if result.isTooLarge { append(alone: record, then: report) } else { report(result) }
     }
   }
+}
+
+extension Result<EventLogPosition, EventLogError> {
+  fileprivate var isTooLarge: Bool { if case .failure(let error) = self { error.isTooLarge } else { false } }
 }
 
 /// Where a record stands.

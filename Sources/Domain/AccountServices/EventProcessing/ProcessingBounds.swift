@@ -23,7 +23,7 @@ package struct ProcessingBounds: Sendable, Equatable {
   package init(
     inFlight: Int, inFlightPerPartition: Int, waiting: Int, waitingPerPartition: Int, concurrency: Int,
     retries: RetryPace, alarmAfter: Int, giveUpAfter: Duration,
-    clockTolerance: Duration = .seconds(121)
+    clockTolerance: Duration
   ) {
     (self.inFlight, self.inFlightPerPartition, self.concurrency) = (inFlight, inFlightPerPartition, concurrency)
     (self.waiting, self.waitingPerPartition) = (waiting, waitingPerPartition)

@@ -63,11 +63,12 @@ package struct RecordFacts: Sendable, Hashable {
       }
     }
     // What followed from an event adds its own name behind a dot, which has none; that nothing did, the consumer's, too.
-    for _ in 0..<(!addsToEventID ? 0 : type == AccountOutcome.Name.noEffect.rawValue ? 2 : 1) {
-      id = id.map { $0[..<($0.lastIndex(of: ".") ?? $0.endIndex)] }
-    }
+    if addsToEventID { id = id.map(Self.withoutLastWord) }
+    if addsToEventID, type == AccountOutcome.Name.noEffect.rawValue { id = id.map(Self.withoutLastWord) }
     event = id.flatMap { EventID(String($0)) }
   }
+
+  private static func withoutLastWord(_ id: Substring) -> Substring { id[..<(id.lastIndex(of: ".") ?? id.endIndex)] }
 
   /// What stands between the two, where it is a word of small letters and hyphens.
   private static func word(in text: String, after prefix: String, before suffix: String) -> String? {

@@ -79,7 +79,8 @@ struct ConsumerBenchmark {
       consumer, store: store, log: BenchmarkLog(),
       bounds: ProcessingBounds(
         inFlight: 4096, inFlightPerPartition: 1024, waiting: 16_384, waitingPerPartition: 4096, concurrency: 64,
-        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 10, giveUpAfter: .seconds(7 * 86_400)
+        retries: RetryPace(first: .seconds(1), longest: .seconds(60)), alarmAfter: 10,
+        giveUpAfter: .seconds(7 * 86_400), clockTolerance: .seconds(121)
       ),
       agenda: Agenda(SystemAlarmClock()), random: { 1 }, now: { .now }, registry: MetricsRegistry(),
       logger: Logger(level: .warning, format: .text))
