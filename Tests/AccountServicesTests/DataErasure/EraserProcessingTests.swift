@@ -206,6 +206,93 @@ import Testing
     await rig.process.drain()
   }
 
+  /// A deletion has more targets than the withdrawal of consent before it, which waits for one of its own.
+  @Test(arguments: [true, false])
+  func aDeletionDoesNotWaitForATargetOfAnEarlierWithdrawal(_ isWithdrawalAlone: Bool) async throws {
+    var rig = try await EraserRig()
+    rig.search.failure = ErasureFailure(.notNow, "status 503")
+    let (withdrawal, deletion) = (AccountEvent.sample(1, .consentRevoked), AccountEvent.sample(3, .accountDelete))
+    let address = try #require(RelayAddress("ada@privaterelay.appleid.com"))
+    // What comes first is tried first; the deletion comes while that is tried, or once it waits.
+    if isWithdrawalAlone { try await rig.process.send(withdrawal) }
+    try await rig.process.send(
+      isWithdrawalAlone ? .sample(2, .emailDisabled(address, isPrivate: true)) : withdrawal, deletion)
+    try await until { try await rig.open() == ["event-1 search failed not-now", "event-3 search failed not-now"] }
+    try await rig.process.untilIdle()
+    #expect(rig.shop.orders.map(\.event) == [deletion.id], "what only the deletion erases")
+    #expect(rig.shop.content == 0)
+    #expect(rig.search.orders.map(\.event) == [withdrawal.id, deletion.id])
+    #expect(await rig.incomplete() == "2")
+
+    // One is under way at a time.
+    for _ in 0..<60 { try await rig.process.advance(by: .seconds(1)) }
+    #expect(rig.search.orders.count { $0.event == withdrawal.id } == 1)
+    #expect(rig.search.orders.count > 2)
+
+    // Another process finds both, in their order.
+    await rig.process.stop()
+    let tried = rig.search.orders.count
+    #expect(rig.process.committed() ?? 0 == 0)
+    rig = try await EraserRig(after: rig)
+    try await until { rig.search.orders.count >= tried + 2 }
+    try await rig.process.untilIdle()
+    #expect(rig.search.orders[tried...].map(\.event) == [withdrawal.id, deletion.id])
+    rig.search.failure = nil
+    try await rig.untilCommitted(isWithdrawalAlone ? 3 : 2)
+    #expect(
+      try rig.said() == [
+        "event-3 account-erased: shop erased, search erased, account-store erased",
+        "event-1 no-effect: superseded-by-newer-event",
+      ])
+    #expect(rig.shop.orders.count == 1)
+    #expect(try await rig.open() == [])
+    #expect(await rig.incomplete() == "0")
+    #expect(rig.deadLetters() == [])
+    await rig.process.drain()
+  }
+
+  @Test func aWithdrawalThatADeletionHasOvertakenIsGivenUpInItsOwnTime() async throws {
+    let rig = try await EraserRig()
+    rig.search.failure = ErasureFailure(.notNow, "status 503")
+    let (withdrawal, deletion) = (AccountEvent.sample(1, .consentRevoked), AccountEvent.sample(2, .accountDelete))
+    // Of the seven days, the withdrawal has two hours left.
+    rig.process.put(.of(withdrawal), age: .seconds(7 * 86_400 - 2 * 3600))
+    try await rig.untilFailed(1)
+    try await rig.process.send(deletion)
+    try await until { rig.shop.orders.count == 1 }
+    for _ in 0..<110 { try await rig.process.advance(by: .seconds(60)) }
+    #expect(rig.deadLetters() == [])
+    #expect(rig.search.orders.count { $0.event == withdrawal.id } == 1)
+    for _ in 0..<20 { try await rig.process.advance(by: .seconds(60)) }
+    try await until { rig.deadLetters() == ["targets-incomplete"] }
+    #expect(rig.search.orders.count { $0.event == withdrawal.id } == 2)
+
+    // The deletion goes on, and its own time is not over.
+    rig.search.failure = nil
+    try await rig.untilCommitted(2)
+    #expect(try rig.said() == ["event-2 account-erased: shop erased, search erased, account-store erased"])
+    #expect(rig.deadLetters().count == 1)
+    await rig.process.drain()
+  }
+
+  /// What a deletion does not cover, as the policy names it no more, is nobody's to forget.
+  @Test func aTargetThatThePolicyNamesNoMoreStaysOpenBehindADeletion() async throws {
+    var rig = try await EraserRig()
+    rig.search.failure = ErasureFailure(.notNow, "status 503")
+    try await rig.process.send(.sample(1, .consentRevoked))
+    try await rig.untilFailed(1)
+    await rig.process.stop()
+    rig = try await EraserRig(
+      after: rig, policy: ErasureSettings.Policy(consentRevoked: [], accountDelete: ["shop", "account-store"]))
+    try await rig.process.send(.sample(2, .accountDelete))
+    try await until { rig.deadLetters() == ["superseded-while-partial"] }
+    #expect(try rig.said() == ["event-2 account-erased: shop erased, account-store erased"])
+    #expect(try await rig.open() == ["event-1 search failed undeclared"])
+    #expect(await rig.incomplete() == "1")
+    try await rig.untilCommitted(2)
+    await rig.process.drain()
+  }
+
   /// The person begins anew while a target still holds something of before: nobody can tell the one from the other.
   @Test func whoSignsInAgainWhileATargetRefusesIsAPersonsDecision() async throws {
     let rig = try await EraserRig()
