@@ -64,7 +64,7 @@ final class GroupMember {
         return await consumer.close()
       } catch {
         // Partitions are moving: the member goes along first.
-        guard error.code == .groupChanged else { throw error }
+        guard [.groupChanged, .groupMoving].contains(error.code) else { throw error }
       }
       start()
       await turn()
