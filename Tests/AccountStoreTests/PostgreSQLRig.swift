@@ -27,7 +27,7 @@ final class PostgreSQLRig {
 
   /// Makes the store where there is none, with the key of these tests for its hashes, and opens it.
   func open() async throws -> PostgreSQLAccountStore {
-    if try await administration.migrate().from == 0, let hashKey {
+    if try await administration.begin(), let hashKey {
       let digits = try key.wrap(hashKey, for: .hashKey(1)).map {
         String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
       }

@@ -29,7 +29,7 @@ package final class StoreOfTests {
 
   /// Opens it; makes it the first time.
   package func open() async throws -> any AccountStore {
-    if unsafe access(path, F_OK) != 0 { _ = try await SQLiteAccountStore.migrate(path, key) }
+    if unsafe access(path, F_OK) != 0 { try await SQLiteAccountStore.begin(path, key) }
     return try await SQLiteAccountStore.open(path, key)
   }
 }

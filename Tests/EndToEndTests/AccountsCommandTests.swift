@@ -30,7 +30,7 @@ import Testing
     let early = try await siwa("accounts", "import", input: input)
     #expect(early.end == .exit(2) && early.errors.contains("master-key"), "\(early)")
     #expect(try await siwa("store", "create-key", files.path + "/master-key").end == .exit(0))
-    #expect(try await siwa("store", "migrate").end == .exit(0))
+    #expect(try await siwa("store", "begin").end == .exit(0))
 
     let rehearsal = try await siwa("accounts", "import", "--dry-run", input: input)
     #expect(
@@ -65,7 +65,7 @@ import Testing
   /// Killed while it writes, and begun again from the beginning: every token is there once.
   @Test func whateverItIsKilledAtTheSameAgainCompletesIt() async throws {
     #expect(try await siwa("store", "create-key", files.path + "/master-key").end == .exit(0))
-    #expect(try await siwa("store", "migrate").end == .exit(0))
+    #expect(try await siwa("store", "begin").end == .exit(0))
     let lines = (0..<4000).map { line("person-\($0)") + "\n" }
     let path = files.path + "/siwa.yaml"
     for number in 1...4 {

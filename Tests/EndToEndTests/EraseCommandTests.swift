@@ -43,7 +43,7 @@ import Testing
   /// The store whose key vouches for a request.
   private func makeStore() async throws -> any AccountStore {
     let key = try MasterKey(file: files.write("master-key", String(repeating: "A", count: 43) + "\n"))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     return try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
   }
 

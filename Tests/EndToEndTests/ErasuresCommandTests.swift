@@ -24,8 +24,8 @@ import Testing
     _ = files.write("key", try MasterKey.newText())
     let key = try MasterKey(file: files.path + "/key")
     let early = try await list()
-    #expect(early.end == .exit(2) && early.errors.contains("`siwa store migrate` makes it"), "\(early)")
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    #expect(early.end == .exit(2) && early.errors.contains("`siwa store begin` makes it"), "\(early)")
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     let nothing = try await list()
     #expect(nothing.end == .exit(0) && nothing.output == "Nothing is open.\n", "\(nothing)")
 
@@ -61,7 +61,7 @@ import Testing
   private func makeStore(_ steps: [(event: String, step: ErasureStep)]) async throws -> AccountHash {
     _ = files.write("key", try MasterKey.newText())
     let key = try MasterKey(file: files.path + "/key")
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
     let account = Account(team: try #require(TeamID("A1B2C3D4E5")), subject: try #require(AppleSubject("ada")))
     for (event, step) in steps {

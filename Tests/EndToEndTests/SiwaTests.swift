@@ -9,7 +9,7 @@ import Testing
 /// The operators' program `siwa`.
 @Loop @Suite(.serialized) struct SiwaTests {
   private static let commands = [
-    "dev", "notify", "simulate", "keys", "spool", "store create-key", "store migrate", "store integrity",
+    "dev", "notify", "simulate", "keys", "spool", "store create-key", "store begin", "store migrate", "store integrity",
     "store backup", "dead-letters list", "dead-letters show", "dead-letters retry", "dead-letters discard",
     "topics list", "topics create", "topics compare", "config check",
     "config list",

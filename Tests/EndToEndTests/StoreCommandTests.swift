@@ -28,9 +28,14 @@ import Testing
     #expect(again.end == .exit(1) && again.errors.contains("File exists"))
 
     let early = try await siwa("integrity")
-    #expect(early.end == .exit(1) && early.errors.contains("`siwa store migrate` makes it"), "\(early)")
-    let made = try await siwa("migrate")
-    #expect(made.end == .exit(0) && made.output == "\(files.path)/store.sqlite was made, with version 9\n", "\(made)")
+    #expect(early.end == .exit(1) && early.errors.contains("`siwa store begin` makes it"), "\(early)")
+    let none = try await siwa("migrate")
+    #expect(none.end == .exit(1) && none.errors.contains("its volume may not be mounted"), "\(none)")
+    let made = try await siwa("begin")
+    let words = "the account store begins: \(files.path)/store.sqlite, on the file system that is mounted at /"
+    #expect(made.end == .exit(0) && made.output.hasPrefix(words), "\(made)")
+    let second = try await siwa("begin")
+    #expect(second.end == .exit(1) && second.errors.contains("has begun there already"), "\(second)")
     let known = try await siwa("migrate")
     #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 9 already\n")
 
@@ -64,7 +69,7 @@ import Testing
   @Test(.timeLimit(.minutes(10)))
   func aBackupWithoutRoomIsNoFaultOfTheStore() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
-    #expect(try await siwa("migrate").end == .exit(0))
+    #expect(try await siwa("begin").end == .exit(0))
     let nowhere = try await siwa("backup", files.path + "/none/copy")
     #expect(nowhere.end == .exit(1) && nowhere.errors.hasPrefix("siwa: \(files.path)/none/copy: "), "\(nowhere)")
     #expect(nowhere.errors.hasSuffix(": No such file or directory\n"), "\(nowhere)")
@@ -88,7 +93,7 @@ import Testing
     for name in ["master-key", "new-key"] {
       #expect(try await siwa("create-key", "\(files.path)/\(name)").end == .exit(0))
     }
-    #expect(try await siwa("migrate").end == .exit(0))
+    #expect(try await siwa("begin").end == .exit(0))
     let new = environment.merging(["SIWA_STORE_MASTER_KEY": files.path + "/new-key"]) { $1 }
     let unable = try await siwa("rotate-key", environment: new)
     #expect(unable.end == .exit(1) && unable.errors.contains("is wrapped with master key "), "\(unable)")
@@ -108,7 +113,7 @@ import Testing
     let made = try await siwa("create-key", "--hashing", files.path + "/hash-key")
     #expect(made.end == .exit(0) && made.output.hasPrefix("hashing key "), "\(made)")
     let id = made.output.dropFirst("hashing key ".count).prefix(16)
-    #expect(try await siwa("migrate").end == .exit(0))
+    #expect(try await siwa("begin").end == .exit(0))
 
     let nothing = try await siwa("rotate-hash-key")
     #expect(nothing.end == .exit(1) && nothing.errors.contains("name the file of the new key"), "\(nothing)")
@@ -128,7 +133,7 @@ import Testing
   @Test(.timeLimit(.minutes(10)))
   func refusesAnotherKeyAndAKeyThatOthersCanRead() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
-    #expect(try await siwa("migrate").end == .exit(0))
+    #expect(try await siwa("begin").end == .exit(0))
     #expect(try await siwa("create-key", files.path + "/other-key").end == .exit(0))
     let other = try await siwa("integrity", "--set", "store.master-key=\(files.path)/other-key")
     #expect(other.end == .exit(1) && other.errors.contains("is wrapped with master key "), "\(other)")

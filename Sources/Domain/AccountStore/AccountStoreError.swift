@@ -8,7 +8,7 @@ package struct AccountStoreError: Error, Sendable, Equatable, CustomStringConver
     case full
     /// Nobody knows whether the write has happened.
     case uncertain
-    /// There is no schema, or an older one: `siwa store migrate` makes it.
+    /// There is none, or an older one: `siwa store begin` or `siwa store migrate` is needed first.
     case notMigrated = "not-migrated"
     /// A later version of the programs has written it.
     case newerVersion = "newer-version"
@@ -31,6 +31,14 @@ package struct AccountStoreError: Error, Sendable, Equatable, CustomStringConver
 
   /// An error with the database's words.
   package init(_ code: Code, _ detail: String) { (self.code, self.detail) = (code, detail) }
+
+  /// There is no store at that place.
+  static func none(at place: String) -> AccountStoreError {
+    AccountStoreError(
+      .notMigrated,
+      "there is none \(place): `siwa store begin` makes it, once; where there was one, its volume may not be mounted, or the "
+        + "setting names another place")
+  }
 
   /// A store of an older version cannot be brought forward yet.
   static func announcementsWait(_ count: Int) -> AccountStoreError {

@@ -1,7 +1,6 @@
 import AccountServices
 import Configuration
 import EventLoop
-import Glibc
 import TransparencyLog
 
 /// `siwa audit begin`: begins the audit log in an empty directory.
@@ -51,33 +50,12 @@ struct AuditBegin: Command {
         Terminal.complain("siwa: \(directory): the log of \(origin) has begun there already")
         return .failure
       }
-      let mounted = Self.mountPoint(of: directory).map { ", on the file system that is mounted at \($0)" } ?? ""
-      Terminal.say("the log of \(origin) begins in \(directory)\(mounted)")
+      Terminal.say("the log of \(origin) begins in \(directory)\(MountPoint.words(of: directory))")
       return .success
     } catch {
       // A setting may have named another directory by mistake: the error is to say which.
       let path = error.path.hasPrefix(directory) ? error.path : "\(directory)/\(error.path)"
       return ExitCode(complainingOfLog: LogError(error.code, path, error.detail))
     }
-  }
-
-  /// The uppermost directory of the file system that a directory lies on; nil where that cannot be found out.
-  private static func mountPoint(of directory: String) -> String? {
-    guard let resolved = unsafe realpath(directory, nil) else { return nil }
-    defer { unsafe free(resolved) }
-    var path = unsafe String(cString: resolved)
-    guard let device = device(of: path) else { return nil }
-    while path != "/" {
-      let end = path.lastIndex(of: "/") ?? path.startIndex
-      let parent = end == path.startIndex ? "/" : String(path[..<end])
-      guard Self.device(of: parent) == device else { return path }
-      path = parent
-    }
-    return path
-  }
-
-  private static func device(of path: String) -> dev_t? {
-    var status = stat()
-    return unsafe stat(path, &status) == 0 ? status.st_dev : nil
   }
 }

@@ -13,7 +13,7 @@ struct Siwa {
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",
       [
         DevCommand.self, NotifyCommand.self, SimulateCommand.self, SpoolCommand.self, SpoolList.self, SpoolShow.self,
-        SpoolRelease.self, SpoolDiscard.self, KeysCommand.self, StoreCreateKey.self, StoreMigrate.self,
+        SpoolRelease.self, SpoolDiscard.self, KeysCommand.self, StoreCreateKey.self, StoreBegin.self, StoreMigrate.self,
         StoreIntegrity.self, StoreBackup.self, StoreReconcile.self, StorePrune.self, StoreRotateKey.self,
         StoreRotateHashKey.self, TopicsList.self, TopicsCreate.self, TopicsCompare.self, TopicsResetGroup.self,
         ReplayCommand.self,

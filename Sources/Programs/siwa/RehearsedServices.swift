@@ -107,7 +107,7 @@ final class RehearsedServices {
       try ConfigurationSchema.siwa.load(type, from: sources).value
     }
     let revoking = try load(ConsumerConfiguration<TokenRevokerProgram>.self)
-    _ = try await revoking.store.administration().migrate()
+    _ = try await revoking.store.administration().begin()
     store = try await revoking.store.open()
     let logger = Logger(level: revoking.log.level, format: revoking.log.format)
     accounts = try await AccountsService(

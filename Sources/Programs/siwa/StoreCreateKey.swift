@@ -15,7 +15,7 @@ struct StoreCreateKey: Command {
 
     """
   static let examples = [
-    CommandExample("siwa store create-key /etc/siwa/master-key", "Once, before the first siwa store migrate."),
+    CommandExample("siwa store create-key /etc/siwa/master-key", "Once, before siwa store begin."),
     CommandExample("siwa store create-key --hashing /etc/siwa/hash-key-2027", "Before siwa store rotate-hash-key."),
   ]
 

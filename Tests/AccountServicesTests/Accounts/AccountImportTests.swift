@@ -44,7 +44,7 @@ import Testing
 
   private func withStore(_ body: @Loop (WatchedStore) async throws -> Void) async throws {
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     let store = WatchedStore(try await SQLiteAccountStore.open(files.path + "/store.sqlite", key))
     try await body(store)
     await store.close()

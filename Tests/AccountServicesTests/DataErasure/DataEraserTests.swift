@@ -22,7 +22,7 @@ import Testing
   ) async throws {
     let files = TemporaryDirectory()
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
     let registry = MetricsRegistry()
     let team = try #require(TeamID("A1B2C3D4E5"))

@@ -71,7 +71,7 @@ import Testing
   private func withMailer(_ body: @Loop (Mailer, any AccountStore) async throws -> Void) async throws {
     let files = TemporaryDirectory()
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
     try await know([("enabled", "ada"), ("disabled", "bob"), ("erased", "cleo"), ("enabled", "d/%n")], store)
     let registry = MetricsRegistry()

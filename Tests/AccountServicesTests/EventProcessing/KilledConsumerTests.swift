@@ -27,7 +27,7 @@ import Testing
   private func isKilled(at steps: [Int]) async throws -> Bool {
     let directory = TemporaryDirectory()
     let key = try #require(MasterKey([UInt8](repeating: 7, count: 32)))
-    _ = try await SQLiteAccountStore.migrate("\(directory.path)/siwa.db", key)
+    try await SQLiteAccountStore.begin("\(directory.path)/siwa.db", key)
     var ends: [RunningProgram.End] = []
     for step in steps {
       let end = try await RunningProgram.run("killed-consumer", [directory.path, String(step), "sample"], [:]) {

@@ -28,7 +28,7 @@ import Testing
     let masterKey = try #require(MasterKey([UInt8](repeating: 7, count: 32)))
     let path = "\(directory.path)/siwa.db"
     _ = directory.write("service", "http://127.0.0.1:\(port)/erasures/erased")
-    _ = try await SQLiteAccountStore.migrate(path, masterKey)
+    try await SQLiteAccountStore.begin(path, masterKey)
     var store = try await SQLiteAccountStore.open(path, masterKey)
     let ada = AccountEvent.sample(0).account
     _ = try await store.recordSignIn(ada, at: AccountEvent.sample(0).occurredAt, tokens: [])

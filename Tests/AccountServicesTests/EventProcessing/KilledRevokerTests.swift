@@ -87,7 +87,7 @@ import Testing
       masterKey = try #require(MasterKey([UInt8](repeating: 7, count: 32)))
       _ = directory.write("apple", "\(server.tokenURL)\n\(server.revocationURL)\n\(key.id)\n")
       _ = directory.write("key.p8", key.privateKeyPEM)
-      _ = try await SQLiteAccountStore.migrate("\(directory.path)/siwa.db", masterKey)
+      try await SQLiteAccountStore.begin("\(directory.path)/siwa.db", masterKey)
       let store = try await SQLiteAccountStore.open("\(directory.path)/siwa.db", masterKey)
       for (name, person) in [("ada", person), ("bob", Person(named: "bob")), ("cleo", Person(named: "cleo"))] {
         let event = AccountEvent.sample(0, of: name)

@@ -474,7 +474,7 @@ private final class Rig {
     let server = try SimulatedAppleServer(apple, port: 0, tls: nil)
     let files = TemporaryDirectory()
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
     let store = WatchedStore(try await SQLiteAccountStore.open(files.path + "/store.sqlite", key))
     let logger = Logger(level: .error, format: .text)
     let keys = AppleKeys(

@@ -68,7 +68,7 @@ final class RevokerRig {
       tls: TLSServerConfiguration(
         certificateFile: file, privateKeyFile: files.write("key.pem", certificate.privateKeyPEM)))
     masterKey = try #require(MasterKey(try SecureRandom.bytes(32)))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/store.sqlite", masterKey)
+    try await SQLiteAccountStore.begin(files.path + "/store.sqlite", masterKey)
     let key = try apple.enroll(team: Self.team, clients: [Self.app, Self.web])
     process = RevokerProcess(
       try Self.endpoints(key, server, files.path + "/certificate.pem"), groups, cluster, captured,

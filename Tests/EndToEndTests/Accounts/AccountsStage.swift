@@ -49,7 +49,7 @@ final class AccountsStage {
     try await withThrowingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [server = stage.server] in await server.run() }
       defer { group.cancelAll() }
-      let migrated = try await stage.siwa("store", "migrate")
+      let migrated = try await stage.siwa("store", "begin")
       try #require(migrated.end == .exit(0), "\(migrated)")
       try await body(stage)
     }

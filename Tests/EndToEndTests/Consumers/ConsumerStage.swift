@@ -97,7 +97,7 @@ final class ConsumerStage {
 
     let key = files.path + "/master-key"
     for words in [
-      ["store", "create-key", key], ["store", "migrate"], ["audit", "begin"],
+      ["store", "create-key", key], ["store", "begin"], ["audit", "begin"],
       ["topics", "create", "--replication", "1", "--partitions", "\(form.partitions)"],
     ] {
       let made = try await RunningProgram.run("siwa", words, environment) { program in

@@ -132,7 +132,7 @@ import Testing
       // Another store is left alone.
       stage.environment["SIWA_STORE_SQLITE"] = files.path + "/other.sqlite"
       if form.postgreSQL == nil {
-        #expect(try await stage.siwa("store", "migrate").end == .exit(0))
+        #expect(try await stage.siwa("store", "begin").end == .exit(0))
         let foreign = try await stage.siwa("store", "reconcile")
         #expect(
           foreign.end == .exit(1) && foreign.errors.contains("outcomes on apple.account-outcomes.v1 is of this store"),

@@ -96,7 +96,7 @@ import Testing
 
   private func otherStore(in files: TemporaryDirectory) async throws -> any AccountStore {
     let key = try #require(MasterKey([UInt8](repeating: 9, count: 32)))
-    _ = try await SQLiteAccountStore.migrate(files.path + "/other.sqlite", key)
+    try await SQLiteAccountStore.begin(files.path + "/other.sqlite", key)
     return try await SQLiteAccountStore.open(files.path + "/other.sqlite", key)
   }
 

@@ -32,7 +32,7 @@ final class TrialAudit {
       "SIWA_AUDIT_LOG_LISTEN": "127.0.0.1:0", "SIWA_AUDIT_LOG_ADMIN": "127.0.0.1:0",
       "SIWA_AUDIT_LOG_INTERVAL": "500ms", "SIWA_LOG_LEVEL": "info",
     ]) { $1 }
-    for words in [["store", "create-key", masterKey], ["store", "migrate"], ["audit", "begin"]] {
+    for words in [["store", "create-key", masterKey], ["store", "begin"], ["audit", "begin"]] {
       let made = try await RunningProgram.run("siwa", words, environment) { program in
         (end: try await program.untilEnd(), errors: program.errors)
       }

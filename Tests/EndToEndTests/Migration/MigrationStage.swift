@@ -84,7 +84,7 @@ final class MigrationStage {
     settings[side] = StoreSettings(
       database: database.map { .postgresql(Secret($0), connections: 2) }
         ?? .sqlite(path: files.path + "/\(side.rawValue).sqlite"), masterKeyFile: masterKey)
-    let migrated = try await siwa(side, "store", "migrate")
+    let migrated = try await siwa(side, "store", "begin")
     try #require(migrated.end == .exit(0), "\(migrated)")
   }
 

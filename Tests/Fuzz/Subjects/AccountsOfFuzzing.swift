@@ -120,7 +120,7 @@ final class AccountsOfFuzzing: Sendable {
       userAgent: "fuzz", registry: MetricsRegistry(), logger: logger)
     Task(executorPreference: Loop.executor) { await keys.run() }
     let key = try known(MasterKey(try SecureRandom.bytes(32)), "key")
-    _ = try await SQLiteAccountStore.migrate(folder.path + "/store.sqlite", key)
+    try await SQLiteAccountStore.begin(folder.path + "/store.sqlite", key)
     let store = try await SQLiteAccountStore.open(folder.path + "/store.sqlite", key)
 
     let developer = try apple.enroll(team: team.text, clients: [app])

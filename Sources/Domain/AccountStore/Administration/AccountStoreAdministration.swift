@@ -5,8 +5,12 @@ package protocol AccountStoreAdministration: Sendable {
   /// Where it is, for people; no passwords.
   var place: String { get }
 
-  /// Makes the store, or brings it to this program's version: wholly or not at all. Running programs need not be
-  /// stopped for a step that they know.
+  /// Makes the store, wholly or not at all; false where there is one, which is left alone.
+  func begin() async throws(AccountStoreError) -> Bool
+
+  /// Brings the store to this program's version: wholly or not at all. Makes none: where there is none, a volume may not be
+  /// mounted, and a second store would know nothing of what the first one knows. Running programs need not be stopped for a
+  /// step that they know.
   func migrate() async throws(AccountStoreError) -> StoreMigration
 
   /// Reads everything: the database by its own means, and every sealed value under its key and in its place. Changes
@@ -66,7 +70,7 @@ package enum StoreBackupError: Error, Sendable, Equatable, CustomStringConvertib
 
 /// What a migration has done.
 package struct StoreMigration: Sendable, Equatable {
-  /// The version before; 0 where there was nothing.
+  /// The version before.
   package let from: Int
   /// The version now.
   package let to: Int

@@ -24,7 +24,7 @@ final class PostgreSQLAccountStore: AccountStore {
     self.keys = keyed.current
   }
 
-  /// Opens the store in the database that `connectionInfo` names, which `siwa store migrate` has made, with the key that
+  /// Opens the store in the database that `connectionInfo` names, which `siwa store begin` has made, with the key that
   /// it was made with. A statement may take as long as `statementTimeout`.
   static func open(
     _ connectionInfo: String, connections: Int, _ key: MasterKey,

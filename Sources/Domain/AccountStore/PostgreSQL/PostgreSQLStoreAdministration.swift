@@ -17,26 +17,39 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
     place = "PostgreSQL " + (PostgreSQLConfiguration.place(in: connectionInfo) ?? "")
   }
 
-  func migrate() async throws(AccountStoreError) -> StoreMigration {
-    try await with { database throws(AccountStoreError) in
-      let version = try await database.write { connection in
-        // Until the end of the transaction, for all who migrate this database.
-        try await connection.execute("SELECT pg_advisory_xact_lock(hashtext('siwa store migrate'))")
-        let version = try await connection.storeVersion()
-        if version == 0, try await connection.execute("SELECT FROM pg_namespace WHERE nspname = 'siwa'") == 0 {
-          try await connection.execute("CREATE SCHEMA siwa")
-        }
-        if 1..<PostgreSQLMigrations.withoutAnnouncements ~= version { try await connection.expectNoAnnouncements() }
-        for (index, step) in PostgreSQLMigrations.steps.enumerated().dropFirst(Int(version)) {
-          try await connection.run(script: step)
-          try await connection.execute("INSERT INTO siwa.migration (version) VALUES ($1)", Int64(index + 1))
-        }
-        if version == 0 { try await connection.add(try StoreKeys.make(for: key), isComplete: true) }
-        // Another master key would be told of only when it is too late.
-        _ = try await connection.readKeys(with: key)
-        return version
+  func begin() async throws(AccountStoreError) -> Bool {
+    try await change { connection, version in
+      guard version == 0 else { return false }
+      if try await connection.execute("SELECT FROM pg_namespace WHERE nspname = 'siwa'") == 0 {
+        try await connection.execute("CREATE SCHEMA siwa")
       }
-      return StoreMigration(from: Int(version), to: Int(PostgreSQLMigrations.version))
+      try await connection.bring(from: 0)
+      try await connection.add(try StoreKeys.make(for: key), isComplete: true)
+      return true
+    }
+  }
+
+  func migrate() async throws(AccountStoreError) -> StoreMigration {
+    let version = try await change { connection, version in
+      guard version > 0 else { throw AccountStoreError.none(at: "in the database") }
+      if version < PostgreSQLMigrations.withoutAnnouncements { try await connection.expectNoAnnouncements() }
+      try await connection.bring(from: version)
+      // Another master key would be told of only when it is too late.
+      _ = try await connection.readKeys(with: key)
+      return version
+    }
+    return StoreMigration(from: Int(version), to: Int(PostgreSQLMigrations.version))
+  }
+
+  private func change<Value: Sendable>(
+    _ body: @escaping @Loop @Sendable (_ connection: Connection, _ version: Int64) async throws -> Value
+  ) async throws(AccountStoreError) -> Value {
+    try await with { database throws(AccountStoreError) in
+      try await database.write { connection in
+        // Until the end of the transaction, for all who make this store or migrate it.
+        try await connection.execute("SELECT pg_advisory_xact_lock(hashtext('siwa store migrate'))")
+        return try await body(connection, try await connection.storeVersion())
+      }
     }
   }
 
@@ -108,6 +121,14 @@ struct PostgreSQLStoreAdministration: AccountStoreAdministration {
 }
 
 extension Connection {
+  /// Brings the schema from a version to this program's.
+  fileprivate func bring(from version: Int64) async throws {
+    for (index, step) in PostgreSQLMigrations.steps.enumerated().dropFirst(Int(version)) {
+      try await run(script: step)
+      try await execute("INSERT INTO siwa.migration (version) VALUES ($1)", Int64(index + 1))
+    }
+  }
+
   /// Throws where something waits to be announced, which this version would forget. Nobody adds anything from here on.
   fileprivate func expectNoAnnouncements() async throws {
     try await execute("LOCK siwa.announcement IN ACCESS EXCLUSIVE MODE")

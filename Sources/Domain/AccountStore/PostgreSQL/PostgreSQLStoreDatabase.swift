@@ -56,12 +56,10 @@ extension Connection {
   func openKeys(with master: MasterKey) async throws -> StoreKeys {
     let found = try await storeVersion()
     guard found == PostgreSQLMigrations.version else {
+      if found == 0 { throw AccountStoreError.none(at: "in the database") }
       throw AccountStoreError(
         .notMigrated,
-        found == 0
-          ? "there is none in the database; `siwa store migrate` makes it"
-          : "it is of version \(found), and this program needs \(PostgreSQLMigrations.version); run `siwa store migrate`"
-      )
+        "it is of version \(found), and this program needs \(PostgreSQLMigrations.version); run `siwa store migrate`")
     }
     return try await readKeys(with: master)
   }

@@ -20,7 +20,7 @@ package final class SQLiteAccountStore: AccountStore {
     (reads, commits) = (SharedReads(readers), SharedCommits(writer))
   }
 
-  /// Opens the store at `path`, which `siwa store migrate` has made, with the key that it was made with.
+  /// Opens the store at `path`, which `siwa store begin` has made, with the key that it was made with.
   package static func open(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> SQLiteAccountStore {
     let writer = SQLiteThread<SQLiteStoreFile>(named: "account-store")
     let keys = try await writer.open { () throws(AccountStoreError) in
@@ -272,9 +272,9 @@ package final class SQLiteAccountStore: AccountStore {
 }
 
 extension SQLiteAccountStore {
-  /// Makes the store at `path`, or brings it to this program's version. Returns the version that it had: 0 where there
-  /// was nothing.
-  package static func migrate(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> Int {
-    try await SQLiteStoreAdministration(path, key).migrate().from
+  /// Makes the store at `path`; false where there is one.
+  @discardableResult
+  package static func begin(_ path: String, _ key: MasterKey) async throws(AccountStoreError) -> Bool {
+    try await SQLiteStoreAdministration(path, key).begin()
   }
 }

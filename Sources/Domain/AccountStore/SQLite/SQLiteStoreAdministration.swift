@@ -9,6 +9,10 @@ struct SQLiteStoreAdministration: AccountStoreAdministration {
   /// The store at `path`.
   init(_ path: String, _ key: MasterKey) { (place, self.key) = (path, key) }
 
+  func begin() async throws(AccountStoreError) -> Bool {
+    try await onThread { () throws(AccountStoreError) in try SQLiteStoreFile.begin(place, key) }
+  }
+
   func migrate() async throws(AccountStoreError) -> StoreMigration {
     try await onThread { () throws(AccountStoreError) in
       let version = try SQLiteStoreFile.migrate(place, key)

@@ -9,7 +9,7 @@ extension SQLiteStoreFile {
     guard unsafe access(path, F_OK) == 0 else {
       let cause = SystemError.current
       throw cause.code == ENOENT
-        ? AccountStoreError(.notMigrated, "there is none at \(path); `siwa store migrate` makes it")
+        ? .none(at: "at \(path)")
         : AccountStoreError(.unavailable, "\(path): \(cause)")
     }
   }
@@ -36,6 +36,7 @@ extension SQLiteStoreFile {
   /// Throws unless the database is of the version that this program knows.
   static func expectVersion(of database: Database) throws(AccountStoreError) {
     let found = try knownVersion(of: database)
+    guard found > 0 else { throw .none(at: "in the file, which is empty") }
     guard found == SQLiteMigrations.version else {
       throw AccountStoreError(
         .notMigrated,
@@ -56,23 +57,44 @@ extension SQLiteStoreFile {
     return found
   }
 
-  /// Makes the database at `path` or brings it to this program's version; returns the version that it had. All of it in
-  /// one transaction.
+  /// Makes the store at `path`, all of it in one transaction; false where there is one.
+  static func begin(_ path: String, _ master: MasterKey) throws(AccountStoreError) -> Bool {
+    try change(path) { database, version throws(AccountStoreError) in
+      guard version == 0 else { return false }
+      try bring(database, from: 0)
+      try add(try StoreKeys.make(for: master), isComplete: true, to: database)
+      return true
+    }
+  }
+
+  /// Brings the store at `path` to this program's version, all of it in one transaction; returns the version that it had.
   static func migrate(_ path: String, _ master: MasterKey) throws(AccountStoreError) -> Int64 {
+    try expectFile(at: path)
+    return try change(path) { database, version throws(AccountStoreError) in
+      guard version > 0 else { throw .none(at: "in \(path), which is empty") }
+      if version < SQLiteMigrations.withoutAnnouncements { try expectNoAnnouncements(in: database) }
+      try bring(database, from: version)
+      // Another master key would be told of only when it is too late.
+      _ = try SQLiteStoreKeys.read(from: database, master)
+      return version
+    }
+  }
+
+  private static func change<Value>(
+    _ path: String, _ body: (_ database: Database, _ version: Int64) throws(AccountStoreError) -> Value
+  ) throws(AccountStoreError) -> Value {
     let database = try AccountStoreError.translating { () throws(SQLiteError) in
       try Database(path, .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
     }
     return try database.transaction(translating: AccountStoreError.init(committing:)) {
       () throws(AccountStoreError) in
-      let version = try knownVersion(of: database)
-      if 1..<SQLiteMigrations.withoutAnnouncements ~= version { try expectNoAnnouncements(in: database) }
-      try AccountStoreError.translating { () throws(SQLiteError) in
-        for step in SQLiteMigrations.steps[Int(version)...] { try database.execute(step) }
-      }
-      if version == 0 { try add(try StoreKeys.make(for: master), isComplete: true, to: database) }
-      // Another master key would be told of only when it is too late.
-      _ = try SQLiteStoreKeys.read(from: database, master)
-      return version
+      try body(database, try knownVersion(of: database))
+    }
+  }
+
+  private static func bring(_ database: Database, from version: Int64) throws(AccountStoreError) {
+    try AccountStoreError.translating { () throws(SQLiteError) in
+      for step in SQLiteMigrations.steps[Int(version)...] { try database.execute(step) }
     }
   }
 

@@ -81,7 +81,7 @@ final class RehearsedTransfer {
     let configuration = try ConfigurationSchema.siwa.load(
       MigrationConfiguration.self, from: ConfigurationSources(file: file)
     ).value
-    _ = try await configuration.store.administration().migrate()
+    _ = try await configuration.store.administration().begin()
     let store = try await configuration.store.open()
     let teams = side == .sending ? (sender, recipient) : (recipient, sender)
     guard let team = TeamID(teams.0), let other = TeamID(teams.1), let client = ClientID(app),

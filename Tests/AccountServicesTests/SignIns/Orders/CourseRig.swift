@@ -54,7 +54,7 @@ final class CourseRig {
       case .postgresql: .postgresql(Secret(try await PostgreSQLServer.shared().makeDatabase()), connections: 4)
       }
     let settings = StoreSettings(database: place, masterKeyFile: masterKey)
-    _ = try await settings.administration().migrate()
+    _ = try await settings.administration().begin()
     try await settings.use { store in
       let rig = try CourseRig(store)
       let door = try HTTPServer(.plainOnLoopback) { request in await rig.answer(request) }

@@ -26,7 +26,7 @@ struct Load: Sendable {
           .sqlite(path: "\(directory)/store.sqlite")
         }
       let settings = StoreSettings(database: database, masterKeyFile: key)
-      _ = try await settings.administration().migrate()
+      _ = try await settings.administration().begin()
       let store = try await settings.open()
       var marks = try await store.claim(
         (0..<12).map { PartitionClaim(SourcePartition(topic: Self.topic, partition: $0)) }, for: Self.consumer)

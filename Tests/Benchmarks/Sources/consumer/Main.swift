@@ -28,7 +28,7 @@ struct ConsumerBenchmark {
   private static func run(in directory: String, _ count: Int, _ accounts: Int) async -> Int32 {
     do {
       guard let key = MasterKey([UInt8](repeating: 7, count: 32)) else { return 2 }
-      _ = try await SQLiteAccountStore.migrate("\(directory)/siwa.db", key)
+      try await SQLiteAccountStore.begin("\(directory)/siwa.db", key)
       let store = try await SQLiteAccountStore.open("\(directory)/siwa.db", key)
       let records = (0..<count).compactMap { record($0, of: $0 % accounts) }
       let interest: @Sendable (AccountEvent) -> Interest? = { _ in Interest(severity: 0, yieldsTo: []) }
