@@ -31,14 +31,6 @@ package struct EventReference: Sendable, Hashable {
     (self.weight, self.yieldsTo) = (weight, yieldsTo)
   }
 
-  /// Whether the other one, of the same account, takes less away and would be void once this one was applied.
-  package func outweighs(_ other: EventReference) -> Bool {
-    guard let covers = weight.covers, covers >= other.weight.severity, weight.severity > other.weight.severity else {
-      return false
-    }
-    return (occurredAt, weight.tie) >= (other.occurredAt, other.weight.tie)
-  }
-
   /// The same event with another hash of its account.
   func hashed(_ hash: AccountHash) -> EventReference {
     EventReference(

@@ -27,17 +27,6 @@ import Testing
     #expect(lanes.goOn(lane) == [])
   }
 
-  @Test func oneThatIsNotToWaitGoesFirstAndTheOthersKeepTheirOrder() {
-    var lanes = Lanes<String>()
-    let lane = lanes.append("1", key: key(1)).lane
-    for record in ["2", "3", "4"] { _ = lanes.append(record, key: key(1)) }
-    _ = lanes.append("3", key: key(2))
-    #expect(lanes.bringForward(lane, where: { $0 == "1" || $0 == "5" }) == nil, "the first one waits behind nobody")
-    #expect(lanes.bringForward(lane, where: { $0 == "3" || $0 == "4" }) == "3")
-    #expect(lanes.first(of: lane) == "3")
-    #expect((1...4).map { _ in lanes.leave(lane) } == ["1", "2", "4", nil])
-  }
-
   @Test func anAccountsMemoryOfWhatWasGivenUpEndsWithASuccessAndWithTheLane() {
     var lanes = Lanes<String>()
     let lane = lanes.append("1", key: key(1)).lane
@@ -60,7 +49,7 @@ import Testing
       for number in 0..<200 {
         let key = key(Int.random(in: 0..<6, using: &random))
         let comment: Comment = "SEED=\(random.seed), step \(number)"
-        switch Int.random(in: 0..<10, using: &random) {
+        switch Int.random(in: 0..<9, using: &random) {
         case 0..<4:
           let (lane, isFirst, isBackingOff) = lanes.append(number, key: key)
           #expect(isFirst == (model[key] == nil) && isBackingOff == (model[key]?.isBackingOff ?? false), comment)
@@ -80,11 +69,6 @@ import Testing
           guard let lane = places[key], let known = model[key] else { continue }
           #expect(lanes.goOn(lane) == (known.isBackingOff ? known.records : []), comment)
           model[key]?.isBackingOff = false
-        case 8:
-          guard let lane = places[key], let records = model[key]?.records else { continue }
-          let next = records.dropFirst().first { $0.isMultiple(of: 2) }
-          #expect(lanes.bringForward(lane, where: { $0.isMultiple(of: 2) }) == next, comment)
-          if let next { model[key]?.records = [next] + records.filter { $0 != next } }
         default:
           let remainder = Int.random(in: 0..<3, using: &random)
           let isToGo = { (record: Int) in record % 3 == remainder }

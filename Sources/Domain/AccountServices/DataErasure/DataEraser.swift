@@ -36,8 +36,6 @@ package final class DataEraser {
     ) { delivery in try await self.process(delivery) }
     consumer.lookAtVoid = { try await self.lookAtVoid($0, $1) }
     consumer.announce = Self.announce
-    // A deletion does not wait for a target that an earlier withdrawal of consent waits for: it has others to erase.
-    consumer.letsWeightierGoFirst = true
     return consumer
   }
 
@@ -66,7 +64,7 @@ package final class DataEraser {
     let plan = policy.plan(for: event)
     // A policy that names nothing any more leaves open what was begun under the one before.
     if plan.isEmpty {
-      guard try await !erasures.open(event.id).isEmpty else { return Decision(Outcome.nothing.rawValue) }
+      guard try await erasures.isOpen(event.id) else { return Decision(Outcome.nothing.rawValue) }
     }
     try await waitForTheTokenRevoker(delivery)
     let order = ErasureOrder(
@@ -133,15 +131,11 @@ extension DataEraser {
   }
 
   /// Who has signed in again keeps what is theirs now, and nobody can tell that from what a target still holds of before:
-  /// where an erasure has got halfway, a person has to decide. A later event that outweighs this one has erased it all, but
-  /// for what the policy names no more.
+  /// where an erasure has got halfway, a person has to decide. A later event that outweighs this one has erased it all.
   fileprivate func lookAtVoid(_ delivery: Delivery, _ supersession: Supersession) async throws {
+    guard supersession == .newerSignIn else { return }
     let plan = policies[delivery.event.team]?.plan(for: delivery.event) ?? []
-    let left: [String]
-    switch supersession {
-    case .newerSignIn: left = try await erasures.leave(delivery.reference, plan: plan)
-    case .newerEvent, .erased: left = try await erasures.open(delivery.event.id).filter { !plan.contains($0) }
-    }
+    let left = try await erasures.leave(delivery.reference, plan: plan)
     if !left.isEmpty {
       throw ConsumerFailure.permanent("superseded-while-partial", detail: left.joined(separator: ", "))
     }

@@ -51,9 +51,9 @@ package final class Erasures {
     }
   }
 
-  /// The targets that were begun with for the event and are not at their end.
-  package func open(_ event: EventID) async throws -> [String] {
-    try await known.ask(event).filter(\.state.isOpen).map(\.target)
+  /// Whether something was begun for the event that is not at its end.
+  package func isOpen(_ event: EventID) async throws -> Bool {
+    try await known.ask(event).contains { $0.state.isOpen }
   }
 
   /// What became of the targets of an erasure that is done.

@@ -53,10 +53,6 @@ public struct EventConsumer: Sendable {
     ) { (self.topic, self.restate) = (topic, restate) }
   }
 
-  /// Whether an event that would make an earlier one of its account void goes before it where that waits for its next
-  /// attempt: the earlier one is looked at again behind it. Otherwise the events of an account keep their order.
-  package var letsWeightierGoFirst = false
-
   enum Work: Sendable {
     case outside(Process)
     case local(Decide)

@@ -211,7 +211,7 @@ extension EventProcessor {
   }
 
   /// Whether the topic is about to forget the record, which is not committed.
-  func isTooOld(_ record: InFlightRecord) -> Bool {
+  private func isTooOld(_ record: InFlightRecord) -> Bool {
     record.record.timestamp.map { .milliseconds(now().milliseconds - $0) >= bounds.giveUpAfter } ?? false
   }
 

@@ -200,11 +200,8 @@ package final class EventProcessor {
       let key = RecordKey(bytes: record.key ?? Array("\0\(partition.place)".utf8))
       let (lane, isFirst, isBackingOff) = lanes.append(inFlight, key: key)
       inFlight.lane = lane
+      if isBackingOff { backOff(inFlight) }
       if isFirst { begin([inFlight]) }
-      if isBackingOff {
-        backOff(inFlight)
-        goFirst(of: lane) { $0 === inFlight }
-      }
     }
     pause(room.pauseStuck())
   }
@@ -325,35 +322,9 @@ package final class EventProcessor {
     resume(room.resume())
     wake()
     agenda.after(pause) { [weak self] in
-      // Another one may have gone before it meanwhile.
-      guard let self, case .backingOff = record.state, let lane = record.lane, lanes.first(of: lane) === record else {
-        return
-      }
+      guard let self, case .backingOff = record.state, let lane = record.lane else { return }
       for record in lanes.goOn(lane) { goOn(record) }
       begin([record])
-    }
-    goFirst(of: lane) { _ in true }
-  }
-
-  /// One of those that wait in a lane behind a record that backs off goes before it, where one is not to wait for it.
-  private func goFirst(of lane: Lanes<InFlightRecord>.ID, where isMeant: (InFlightRecord) -> Bool) {
-    guard consumer.letsWeightierGoFirst, let first = lanes.first(of: lane),
-      let next = lanes.bringForward(lane, where: { isMeant($0) && mayGo($0, before: first) })
-    else { return }
-    for record in lanes.goOn(lane) { goOn(record) }
-    begin([next])
-  }
-
-  private func mayGo(_ record: InFlightRecord, before first: InFlightRecord) -> Bool {
-    switch record.state {
-    case .queued:
-      guard record.partition.life == .owned, let isConcern = try? read(record), isConcern, !isAhead(record),
-        let reference = record.reference
-      else { return false }
-      return first.reference.map(reference.outweighs) ?? false
-    // Another one went before it, and has not come to its end in time: it is given up as if it had been the first all along.
-    case .backingOff: return isTooOld(record) && !isTooOld(first)
-    default: return false
     }
   }
 

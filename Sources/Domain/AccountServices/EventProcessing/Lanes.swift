@@ -62,19 +62,6 @@ package struct Lanes<Record> {
     return records(of: id)
   }
 
-  /// The first of a lane that waits behind another one, and is to go before it: it is the first one now, and is returned. The
-  /// others keep their order.
-  package mutating func bringForward(_ id: ID, where isToGoFirst: (Record) -> Bool) -> Record? {
-    guard let lane = lanes[id] else { return nil }
-    var (next, others) = (nil as Record?, FIFO<Record>())
-    others.append(lane.first)
-    lane.others.forEach { if next == nil, isToGoFirst($0) { next = $0 } else { others.append($0) } }
-    guard let next else { return nil }
-    lanes[id]?.first = next
-    lanes[id]?.others = others
-    return next
-  }
-
   /// A lane's record was given up: the next one is tried for no longer.
   package mutating func gaveUp(_ id: ID) { givingUp.insert(id) }
 
@@ -103,9 +90,6 @@ package struct Lanes<Record> {
     }
     return result
   }
-
-  /// The first record of a lane.
-  package func first(of id: ID) -> Record? { lanes[id]?.first }
 
   /// The first record of each lane.
   package var first: [Record] { lanes.compactMap { $0?.first } }

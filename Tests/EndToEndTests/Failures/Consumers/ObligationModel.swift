@@ -6,7 +6,7 @@ struct ObligationModel {
   /// What must stand on the topic of outcomes, by its id.
   private(set) var outcomes: Set<String> = []
   /// Pairs of which one must stand there, and not both. Where an account ends erased, it depends on who is first whether
-  /// an e-mail event of its counted before; and on what fails, whether a withdrawal of consent did.
+  /// an e-mail event of its counted before.
   private(set) var alternatives: [[String]] = []
   /// Whether Apple was asked to revoke the token.
   private(set) var isRevoked = false
@@ -63,40 +63,22 @@ struct ObligationModel {
   private mutating func erase(_ events: [AccountEvent]) {
     var consents: [Moment] = []
     var deletions: [Moment] = []
-    for (place, event) in events.enumerated() {
-      guard let (isConsent, moment) = Self.ending(event) else { continue }
+    for event in events {
+      let isConsent: Bool
+      var moment = (time: event.occurredAt, rank: 0)
+      switch event.kind {
+      case .emailEnabled, .emailDisabled, .accountTransferred: continue
+      case .consentRevoked, .credentialInvalid: isConsent = true
+      case .accountDeletionRequested: isConsent = false
+      case .accountDelete: (isConsent, moment.rank) = (false, 1)
+      }
       if (isConsent ? consents + deletions : deletions).contains(where: { $0 >= moment }) {
         expect(event, "no-effect.data-eraser")
         continue
       }
       if isConsent { consents.append(moment) } else { deletions.append(moment) }
-      if Self.mayBeOvertaken(events, place, isConsent, moment) {
-        alternatives.append(["\(event.id.text).account-erased", "\(event.id.text).no-effect.data-eraser"])
-      } else {
-        expect(event, "account-erased")
-      }
+      expect(event, "account-erased")
     }
-  }
-
-  /// Of an event that leads to an erasure, whether it withdraws consent, and its moment.
-  private static func ending(_ event: AccountEvent) -> (isConsent: Bool, moment: Moment)? {
-    switch event.kind {
-    case .emailEnabled, .emailDisabled, .accountTransferred: nil
-    case .consentRevoked, .credentialInvalid: (true, (event.occurredAt, 0))
-    case .accountDeletionRequested: (false, (event.occurredAt, 0))
-    case .accountDelete: (false, (event.occurredAt, 1))
-    }
-  }
-
-  /// Whether a deletion that stands behind the event may go first: where a withdrawal of consent waits for a target that
-  /// fails, it does, also before older requests between the two.
-  private static func mayBeOvertaken(
-    _ events: [AccountEvent], _ place: Int, _ isConsent: Bool, _ moment: Moment
-  ) -> Bool {
-    let deletions = events[(place + 1)...].compactMap(ending).filter { !$0.isConsent && $0.moment >= moment }
-    if isConsent { return !deletions.isEmpty }
-    let consents = events[..<place].compactMap(ending).filter { $0.isConsent && $0.moment > moment }
-    return consents.contains { consent in deletions.contains { $0.moment >= consent.moment } }
   }
 
   /// What happened last counts, of one moment what takes more away; a deletion ends it for good.
