@@ -181,34 +181,18 @@ import Testing
   }
 
   @Test func whoeverBeginsAStoreAtOnceOneMakesIt() async throws {
-    let administration = rig.administration
-    let made = try await withThrowingTaskGroup(of: Bool.self) { group in
-      for _ in 0..<8 { group.addTask { try await administration.begin() } }
-      var made: [Bool] = []
-      for try await isMade in group { made.append(isMade) }
-      return made
-    }
-    #expect(made.count { $0 } == 1 && made.count == 8)
+    #expect(try await rig.administration.beginAtOnce(8) == (1, 8))
     #expect(try rig.number("SELECT count(*) FROM hash_key") == 1)
   }
 
-  private static let none =
-    "`siwa store begin` makes it, once; where there was one, its volume may not be mounted, or the setting names another place"
-
-  /// A migration makes no store: where a volume is not mounted, it would be a second one.
-  private func expectNoneToMigrate() async {
-    let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
-    #expect(error?.code == .notMigrated && error?.detail.hasSuffix(Self.none) == true)
-  }
-
   @Test func aMissingStoreNamesTheCommandThatMakesIt() async throws {
-    await expectRefusal(.notMigrated, Self.none)
-    await expectNoneToMigrate()
+    await expectRefusal(.notMigrated, StoreBeginning.words)
+    await rig.administration.expectNoneToMigrate()
     #expect(try rig.modes().keys.sorted() == ["master-key"], "looking for it must not make it")
     // An empty file is not one either.
     _ = rig.files.write("store.sqlite", "")
-    await expectRefusal(.notMigrated, Self.none)
-    await expectNoneToMigrate()
+    await expectRefusal(.notMigrated, StoreBeginning.words)
+    await rig.administration.expectNoneToMigrate()
     #expect(try await rig.administration.begin())
   }
 
