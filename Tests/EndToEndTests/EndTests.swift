@@ -6,6 +6,17 @@ import Kafka
 import TestSupport
 import Testing
 
+/// A notification that waits for its answer.
+@Loop
+private final class Delivery {
+  private(set) var isOver = false
+
+  func answer(_ body: @Loop () async throws -> Int) async throws -> Int {
+    defer { isOver = true }
+    return try await body()
+  }
+}
+
 /// How `siwa-ingress` ends.
 @Loop @Suite(.serialized) struct EndTests {
   /// Runs `body` while one notification waits for a Kafka that cannot be reached.
@@ -23,10 +34,19 @@ import Testing
       try await stage.ingress(deadlines) { ingress in
         try await ingress.untilReady()
         cluster.setReachable(false)
+        let delivery = Delivery()
         let answer = Task(executorPreference: Loop.executor) { [body = try stage.sign().body] in
-          try await ingress.post(body).status
+          try await delivery.answer { try await ingress.post(body).status }
         }
-        try await until { try await ingress.get("/metrics").text.contains("siwa_ingress_verification_seconds_count 1") }
+        var metrics = ""
+        try await until {
+          metrics = try await ingress.get("/metrics").text
+          return delivery.isOver || metrics.contains("siwa_ingress_verification_seconds_count 1")
+        }
+        // Whatever refuses it is to be seen, instead of a wait in vain.
+        if delivery.isOver {
+          Issue.record("answered with \(await answer.result): \(metrics)\n\(ingress.program.errors)")
+        }
         try await body(ingress, cluster, answer)
       }
     }
