@@ -396,6 +396,33 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
+  func whatAnErasureHasLeftIsCoveredByALaterOneThatHasEndedThere(_ implementation: Implementation) async throws {
+    func step(_ target: String, _ state: ErasureStep.State) -> ErasureStep {
+      ErasureStep(target: target, state: state, before: nil, affected: nil, after: nil, detail: "", time: now)
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      let (earlier, event, later) = (Sample.event("z", at: 1), Sample.event("m", at: 2), Sample.event("a", at: 3))
+      let other = Sample.event("other", of: Sample.account(2), at: 4)
+      func left() async throws -> [[String]] { try await store.uncoveredTargets(of: [later, event]) }
+      for target in ["shop", "search", "mails", "orders"] { try await store.record(step(target, .erased), of: earlier) }
+      #expect(try await left() == [[], []], "nothing was begun")
+      for (target, state) in [
+        ("shop", ErasureStep.State.failed), ("search", .begun), ("mails", .failed), ("orders", .erased),
+      ] { try await store.record(step(target, state), of: event) }
+      for target in ["shop", "search", "mails"] { try await store.record(step(target, .erased), of: other) }
+      // The earlier one is tried again.
+      try await store.record(step("shop", .erased), of: earlier)
+      #expect(try await left() == [[], ["shop", "search", "mails"]])
+      for (target, state) in [("shop", ErasureStep.State.failed), ("search", .retained), ("mails", .discarded)] {
+        try await store.record(step(target, state), of: later)
+      }
+      #expect(try await left() == [["shop"], ["shop"]])
+      try await store.record(step("shop", .erased), of: later)
+      #expect(try await left() == [[], []])
+    }
+  }
+
+  @Test(arguments: Implementation.all)
   func whatATargetIsAtWorkOnIsWaitedForAndHasNotFailed(_ implementation: Implementation) async throws {
     func step(_ target: String, _ state: ErasureStep.State, _ detail: String) -> ErasureStep {
       ErasureStep(target: target, state: state, before: nil, affected: nil, after: nil, detail: detail, time: now)

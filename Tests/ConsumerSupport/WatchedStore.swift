@@ -10,7 +10,7 @@ package final class WatchedStore: AccountStore {
     case standings, settle, claim, count, recordSignIn, tokens, holdsTokens, relayStates, erasureSteps, record
     case ownRevocations, noteOwnRevocation, check, openErasures, incompleteErasures, discardErasure
     case recognizes, reconcile, size
-    case erasuresInProgress, dueErasures
+    case erasuresInProgress, dueErasures, uncoveredTargets
     case begin, end, forget, unfinishedExchanges, signInUnderWay, knowledge
     case requestDeletion, lastDeletion, deletion, openDeletions, outbox, takeOutbox, removeFromOutbox, leaveOutbox
     case lease, take, giveUp, claimTokens, recordValidations, validationCensus, refreshTokens
@@ -228,6 +228,10 @@ package final class WatchedStore: AccountStore {
 
   package func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]] {
     try await watch(.erasureSteps) { () throws(AccountStoreError) in try await store.erasureSteps(of: events) }
+  }
+
+  package func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]] {
+    try await watch(.uncoveredTargets) { () throws(AccountStoreError) in try await store.uncoveredTargets(of: events) }
   }
 
   package func record(_ steps: [(step: ErasureStep, event: EventReference)]) async throws(AccountStoreError) {

@@ -206,6 +206,32 @@ import Testing
     await rig.process.drain()
   }
 
+  /// A deletion has come to its end that never knew of the target; or it has erased there, too.
+  @Test(arguments: [false, true])
+  func whatAVoidErasureHasLeftIsAPersonsDecisionUnlessALaterOneHasErasedThere(_ isCovered: Bool) async throws {
+    let rig = try await EraserRig()
+    rig.shop.failure = ErasureFailure(.notNow, "status 503")
+    try await rig.process.send(.sample(1, .accountDelete))
+    try await rig.untilFailed(1)
+    let store = rig.process.store
+    let later = EventReference.of(.sample(2, .accountDelete), store, severity: 2)
+    if isCovered {
+      let erased = ErasureStep(
+        target: "shop", state: .erased, before: nil, affected: nil, after: 0, detail: "", time: ProcessorRig.now)
+      try await store.record(erased, of: later)
+    }
+    _ = try await store.settle(
+      [Settlement(of: later, by: .dataEraser, outcome: "account-erased", changes: [])], at: ProcessorRig.now)
+    try await rig.process.advance(by: .seconds(60))
+    try await rig.untilCommitted(1)
+    #expect(rig.deadLetters() == (isCovered ? [] : ["superseded-while-partial"]))
+    #expect(try await rig.open() == (isCovered ? [] : ["event-1 shop failed not-now"]))
+    let steps = try await rig.process.store.erasureSteps(of: AccountEvent.sample(1).id)
+    #expect(steps.first { $0.target == "shop" }?.state == (isCovered ? .discarded : .failed))
+    #expect(rig.shop.orders.count == 1, "it is not asked any more")
+    await rig.process.drain()
+  }
+
   /// The person begins anew while a target still holds something of before: nobody can tell the one from the other.
   @Test func whoSignsInAgainWhileATargetRefusesIsAPersonsDecision() async throws {
     let rig = try await EraserRig()

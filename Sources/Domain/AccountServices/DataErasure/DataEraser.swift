@@ -131,11 +131,16 @@ extension DataEraser {
   }
 
   /// Who has signed in again keeps what is theirs now, and nobody can tell that from what a target still holds of before:
-  /// where an erasure has got halfway, a person has to decide. A later event that outweighs this one has erased it all.
+  /// where an erasure has got halfway, a person has to decide. A later event that outweighs this one covers what it has
+  /// left, but for targets that the policy did not name any more.
   fileprivate func lookAtVoid(_ delivery: Delivery, _ supersession: Supersession) async throws {
-    guard supersession == .newerSignIn else { return }
-    let plan = policies[delivery.event.team]?.plan(for: delivery.event) ?? []
-    let left = try await erasures.leave(delivery.reference, plan: plan)
+    let left: [String]
+    switch supersession {
+    case .newerSignIn:
+      let plan = policies[delivery.event.team]?.plan(for: delivery.event) ?? []
+      left = try await erasures.leave(delivery.reference, plan: plan)
+    case .newerEvent, .erased: left = try await erasures.yield(delivery.reference)
+    }
     if !left.isEmpty {
       throw ConsumerFailure.permanent("superseded-while-partial", detail: left.joined(separator: ", "))
     }

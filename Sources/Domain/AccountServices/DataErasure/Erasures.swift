@@ -177,6 +177,19 @@ package final class Erasures {
     return left
   }
 
+  /// Gives up an erasure that a weightier event has made void, and returns the targets that may still hold what was to be
+  /// erased: no erasure that came later has brought them to their end, as where the policy did not name them any more. They
+  /// stay open in the store. Where there are none, what is open is closed.
+  package func yield(_ event: EventReference) async throws -> [String] {
+    guard try await isOpen(event.id) else { return [] }
+    let left = try await store.uncoveredTargets(of: [event])[0]
+    if left.isEmpty { _ = try await store.discardErasure(of: event.id, target: nil, note: Self.covered, at: now()) }
+    return left
+  }
+
+  /// The detail of a step that another erasure has brought to its end.
+  private static let covered = "covered by a later erasure"
+
   /// Something has made the event void while it was being worked on: what is not erased stays.
   package struct Superseded: Error {
     /// What it was.

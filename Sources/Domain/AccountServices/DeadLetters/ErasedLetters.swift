@@ -49,8 +49,10 @@ package struct ErasedLetters {
           }
         }
         let standings = try await store.standings(of: asked.map(\.1), for: consumer.name)
-        for ((index, _), standing) in zip(asked, standings) where !standing.isOver {
-          answers[index - some.startIndex] = false
+        let uncovered = consumer.name == .dataEraser ? try await store.uncoveredTargets(of: asked.map(\.1)) : []
+        for (place, (index, _)) in asked.enumerated() {
+          let isOver = standings[place].isOver(leaving: uncovered.isEmpty ? [] : uncovered[place])
+          if !isOver { answers[index - some.startIndex] = false }
         }
       }
       areMoot += answers
@@ -75,11 +77,12 @@ extension Array {
 }
 
 extension EventStanding {
-  /// Whether nothing would follow from the event. Where the person has signed in since, a target may still hold what was to
-  /// be erased, and a person has to decide about that.
-  fileprivate var isOver: Bool {
+  /// Whether nothing would follow from the event, of which no later erasure covers these targets. Where the person has
+  /// signed in since, a target may still hold what was to be erased, and a person has to decide about that.
+  fileprivate func isOver(leaving targets: [String]) -> Bool {
     switch self {
-    case .settled, .superseded(.newerEvent), .superseded(.erased): true
+    case .settled: true
+    case .superseded(.newerEvent), .superseded(.erased): targets.isEmpty
     case .open, .superseded(.newerSignIn): false
     }
   }

@@ -28,6 +28,13 @@ extension PostgreSQLAccountStore {
     }
   }
 
+  /// What erasures have left open that no later one covers, in one exchange with the server.
+  func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]] {
+    try await keyed.read(of: []) { connection, keys in
+      try await PostgreSQLErasures.uncoveredTargets(of: events, keys, with: connection)
+    }
+  }
+
   /// How many erasures have failed and are not done.
   func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
     try await database.read { connection in

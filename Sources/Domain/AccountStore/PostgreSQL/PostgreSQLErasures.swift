@@ -70,6 +70,32 @@ enum PostgreSQLErasures {
     return try open.map { try $0.erasure.about($0.account.newest(in: keys.hashing)) }
   }
 
+  /// What each event's erasure has left open and no later one of its account covers. Rows are numbered as erasures come to
+  /// their targets, and events of an account come in their order.
+  static func uncoveredTargets(
+    of events: [EventReference], _ keys: StoreKeys, with connection: Connection
+  ) async throws -> [[String]] {
+    var batch = Batch()
+    for event in events {
+      // A step moves to the newest hash by itself.
+      let hashes = keys.hashing.hashes(of: event.account).suffix(2).map(\.bytes)
+      batch.append(
+        """
+        SELECT target FROM siwa.erasure_step AS step
+        WHERE event_id = $1 AND state IN ('begun', 'failed') AND NOT EXISTS (
+          SELECT FROM siwa.erasure_step AS later
+          WHERE later.number > step.number AND later.hash = ANY ($2) AND later.target = step.target
+            AND later.state IN ('erased', 'retained', 'discarded'))
+        ORDER BY number
+        """, event.id.text, PostgreSQLArray(hashes))
+    }
+    var targets = Array(repeating: [String](), count: events.count)
+    try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
+      targets[execution].append(try row.value(0))
+    }
+    return targets
+  }
+
   /// How many events have something left after an attempt has failed.
   static func countOfIncomplete(by consumer: ConsumerName, with connection: Connection) async throws -> Int {
     let count = try await connection.first(

@@ -176,6 +176,17 @@ package final class SQLiteAccountStore: AccountStore {
     }
   }
 
+  /// What erasures have left open that no later one covers.
+  package func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]] {
+    try await writer.run { file throws(AccountStoreError) in
+      try file.readRows { () throws(SQLiteError) in
+        var targets: [[String]] = []
+        for event in events { targets.append(try file.erasures.uncoveredTargets(of: event, file.keys.hashing)) }
+        return targets
+      }
+    }
+  }
+
   /// How many erasures have failed and are not done.
   package func incompleteErasures(by consumer: ConsumerName) async throws(AccountStoreError) -> Int {
     try await writer.run { file throws(AccountStoreError) in

@@ -7,6 +7,7 @@ final class SQLiteErasures {
   private let writing: Statement
   private let reading: Statement
   private let openReading: Statement
+  private let uncoveredReading: Statement
   private let incompleteCount: Statement
   private let progressCount: Statement
   private let discarding: Statement
@@ -37,6 +38,16 @@ final class SQLiteErasures {
       WHERE step.state IN ('begun', 'failed') AND (step.event_id, step.target) > (?2, ?3)
         AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
       ORDER BY step.event_id, step.target LIMIT ?4
+      """)
+    // Rows are numbered as erasures come to their targets, and events of an account come in their order.
+    uncoveredReading = try database.prepare(
+      """
+      SELECT target FROM erasure_progress AS step
+      WHERE event_id = ?1 AND state IN ('begun', 'failed') AND NOT EXISTS (
+        SELECT 1 FROM erasure_progress AS later
+        WHERE later.number > step.number AND later.hash IN (?2, ?3) AND later.target = step.target
+          AND later.state IN ('erased', 'retained', 'discarded'))
+      ORDER BY number
       """)
     incompleteCount = try database.prepare(
       """
@@ -103,6 +114,17 @@ final class SQLiteErasures {
           cause: try row.value(4), attempts: try row.count(7) ?? 0, since: min(try row.timeIfPresent(6) ?? time, time)))
     }
     return open
+  }
+
+  /// What the event's erasure has left open and no later one of its account covers.
+  func uncoveredTargets(of event: EventReference, _ hashing: HashChain) throws(SQLiteError) -> [String] {
+    // A step moves to the newest hash by itself.
+    let hashes = hashing.hashes(of: event.account).suffix(2).map(\.bytes)
+    var targets: [String] = []
+    try uncoveredReading.forEach(event.id.text, hashes.first ?? [], hashes.last ?? []) { row throws(SQLiteError) in
+      targets.append(try row.value(0))
+    }
+    return targets
   }
 
   /// How many events have something left after an attempt has failed.
