@@ -60,6 +60,11 @@ struct LetterSelection {
     let matches = letters.letters.filter { letter in
       (account == nil || letter.account == account) && (cause == nil || letter.cause == cause)
     }
+    if let cause, matches.isEmpty {
+      // A cause may be mistyped; that nothing is there for it any more is no failure.
+      let causes = Set(letters.letters.compactMap(\.cause)).sorted().joined(separator: ", ")
+      Terminal.complain("siwa: no letter waits for '\(cause)'\(causes.isEmpty ? "" : "; those that wait: \(causes)")")
+    }
     let (chosen, overtaken, unknown) = letters.select(Set(places.isEmpty ? matches.map(\.place) : places))
     if let place = unknown.min() {
       Terminal.complain("siwa: no letter waits at \(place)")
