@@ -66,6 +66,9 @@ final class Stage {
       "SIWA_KAFKA_BOOTSTRAP_SERVERS": brokers, "SIWA_KAFKA_SECURITY_PROTOCOL": "plaintext",
       "SIWA_INGRESS_CERTIFICATE": certificate.path, "SIWA_INGRESS_PRIVATE_KEY": certificate.key,
       "SIWA_INGRESS_LISTEN": "127.0.0.1:0", "SIWA_INGRESS_ADMIN": "127.0.0.1:0", "SIWA_LOG_LEVEL": "debug",
+      // A machine full of other tests may hold this one up for longer than a caller of the ingress may take.
+      "SIWA_INGRESS_DEADLINES_HANDSHAKE": "5m", "SIWA_INGRESS_DEADLINES_HEAD": "5m",
+      "SIWA_INGRESS_DEADLINES_BODY": "5m",
     ]
   }
 
