@@ -106,6 +106,13 @@ import Testing
     let notes = try String(contentsOfFile: directory + "/decisions.jsonl", encoding: .utf8)
     #expect(notes.split(separator: "\n").count == 1 && !notes.contains("ada"))
     for part in [#""by":"eve""#, #""reason":"a rehearsal""#, #""event":"event-2""#] { #expect(notes.contains(part)) }
+    // As cron runs it.
+    let nameless = try await siwa(
+      ["discard", "--directory", directory, "--record", "3", "--reason", "it too"], ["USER": ""])
+    #expect(nameless.end == .exit(0))
+    let last = try #require(
+      try String(contentsOfFile: directory + "/decisions.jsonl", encoding: .utf8).split(separator: "\n").last)
+    #expect(last.contains(#""by":""#) && !last.contains(#""by":"""#) && !last.contains(#""by":"unknown""#), "\(last)")
   }
 
   /// What a host left behind that is no more.
