@@ -89,7 +89,8 @@ struct ErasuresCloseLetters: Command {
       read.append((letter, content.flatMap { event(in: $0, release) }))
     }
     let areMoot = try await judge.areMoot(read, on: topic)
-    let moot = zip(read, areMoot).filter(\.1).map(\.0.letter)
+    let decided = zip(read, areMoot).filter(\.1).map(\.0)
+    let moot = decided.map(\.letter)
     for (letter, isMoot) in zip(read.map(\.letter), areMoot) where !isMoot {
       Terminal.complain(
         "siwa: \(topic.topic): \(letter.place) stays: look at it with 'show', then retry, release or discard it")
@@ -99,9 +100,9 @@ struct ErasuresCloseLetters: Command {
       for letter in moot { Terminal.say("would be closed  \(topic.topic)  \(letter.line)") }
     } else if !moot.isEmpty {
       if case .deadLetters(.dataEraser) = topic {
-        for event in moot.compactMap({ $0["ce_id"] }).compactMap({ EventID($0) }) {
+        for event in decided.compactMap(\.event) {
           _ = try await store.discardErasure(
-            of: event, target: nil, note: "discarded by \(person): the account is erased", at: decision.time)
+            of: event.id, target: nil, note: "discarded by \(person): the account is erased", at: decision.time)
         }
       }
       try await box.discard(moot, of: letters, decision) { letter, _ in

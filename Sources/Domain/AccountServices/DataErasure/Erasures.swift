@@ -179,16 +179,20 @@ package final class Erasures {
 
   /// Gives up an erasure that a weightier event has made void, and returns the targets that may still hold what was to be
   /// erased: no erasure that came later has brought them to their end, as where the policy did not name them any more. They
-  /// stay open in the store. Where there are none, what is open is closed.
+  /// stay open in the store; the others are closed.
   package func yield(_ event: EventReference) async throws -> [String] {
-    guard try await isOpen(event.id) else { return [] }
+    let open = try await known.ask(event.id).filter(\.state.isOpen).map(\.target)
+    if open.isEmpty { return [] }
     let left = try await store.uncoveredTargets(of: [event])[0]
-    if left.isEmpty { _ = try await store.discardErasure(of: event.id, target: nil, note: Self.covered, at: now()) }
+    // By their names: what is begun meanwhile, by another process that has the event, was not judged.
+    for target in open where !left.contains(target) {
+      _ = try await store.discardErasure(of: event.id, target: target, note: Self.covered, at: now())
+    }
     return left
   }
 
-  /// The detail of a step that another erasure has brought to its end.
-  private static let covered = "covered by a later erasure"
+  /// The detail of a step of a void event at a target that another erasure has come to its end at.
+  private static let covered = "a later erasure has come to its end there"
 
   /// Something has made the event void while it was being worked on: what is not erased stays.
   package struct Superseded: Error {

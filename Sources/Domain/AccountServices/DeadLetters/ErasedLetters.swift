@@ -81,8 +81,7 @@ extension EventStanding {
   /// signed in since, a target may still hold what was to be erased, and a person has to decide about that.
   fileprivate func isOver(leaving targets: [String]) -> Bool {
     switch self {
-    case .settled: true
-    case .superseded(.newerEvent), .superseded(.erased): targets.isEmpty
+    case .settled, .superseded(.newerEvent), .superseded(.erased): targets.isEmpty
     case .open, .superseded(.newerSignIn): false
     }
   }
