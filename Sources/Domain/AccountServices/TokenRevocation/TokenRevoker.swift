@@ -63,7 +63,7 @@ package final class TokenRevoker {
     let clients = groups.clients(endedBy: event)
     if event.kind == .consentRevoked {
       let revocations = try await store.ownRevocations(of: event.account, among: clients)
-      if !revocations.isEmpty { return echo(event, of: revocations) }
+      if !revocations.isEmpty { return try await echo(event, of: revocations, clients) }
     }
     // What was begun before a deletion ends with it: of that, all tokens have to be known before any is ended.
     if event.kind == .accountDeletionRequested { try await waitForSignIns(of: event.account) }
@@ -142,12 +142,22 @@ package final class TokenRevoker {
   }
 
   /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.
-  private func echo(_ event: AccountEvent, of revocations: [OwnRevocation]) -> Decision {
+  ///
+  /// A sign-in that was begun while the request was under way was ended with the others, and its token may become known only
+  /// now. Once a deletion was asked for, each sign-in counts as made at the end of Apple's second, so a later one is spared;
+  /// before that, one of the same second is not told from those that were ended.
+  private func echo(
+    _ event: AccountEvent, of revocations: [OwnRevocation], _ clients: Set<ClientID>?
+  ) async throws -> Decision {
+    var changes: [StoreChange] = []
+    if try await store.lastDeletion(of: store.id(of: event.account)) != nil {
+      changes.append(.endTokens(issuedUpTo: event.occurredAt, of: clients))
+    }
     guard revocations.contains(where: { $0.client == event.audience && !$0.isProven }) else {
-      return Decision(Outcome.echo.rawValue)
+      return Decision(Outcome.echo.rawValue, changes: changes)
     }
     return Decision(
-      Outcome.proven.rawValue, changes: [.noteOwnRevocation(of: event.audience, isProven: true)])
+      Outcome.proven.rawValue, changes: changes + [.noteOwnRevocation(of: event.audience, isProven: true)])
   }
 
   @Sendable private nonisolated static func announce(

@@ -26,6 +26,17 @@ import Testing
       database)
   }
 
+  /// The revoker is held between what it decides about the echo of its own revocation and what it writes down of that, too.
+  @Test(arguments: CourseRig.Database.present)
+  func aSignInAndTheEchoOfADeletionInEveryOrder(_ database: CourseRig.Database) async throws {
+    let deletion: [CoursePlan.Steps] =
+      [[.ask]] + Array(repeating: [.revoker], count: 4) + [[.arrive, .revoker], [.eraser], [.revoker]]
+    let orders = CoursePlan.orders(CoursePlan.signIn(1), deletion)
+    try await judge(
+      Self.clocks.prefix(3).flatMap { pace, skew in orders.map { CoursePlan(steps: $0, pace: pace, skew: skew) } },
+      database)
+  }
+
   /// More orders than can be tried: some of them, and others the next time.
   @Test(arguments: CourseRig.Database.present)
   func twoSignInsADeletionAndWhatHappensAtAppleInManyOrders(_ database: CourseRig.Database) async throws {
