@@ -396,7 +396,8 @@ import Testing
   }
 
   @Test(arguments: Implementation.all)
-  func whatAnErasureHasLeftIsCoveredByALaterOneThatHasEndedThere(_ implementation: Implementation) async throws {
+  func whatAnErasureHasLeftIsCoveredByOneThatOutweighsItAndHasEndedThere(_ implementation: Implementation) async throws
+  {
     func step(_ target: String, _ state: ErasureStep.State) -> ErasureStep {
       ErasureStep(target: target, state: state, before: nil, affected: nil, after: nil, detail: "", time: now)
     }
@@ -417,8 +418,17 @@ import Testing
         try await store.record(step(target, state), of: later)
       }
       #expect(try await left() == [["shop"], ["shop"]])
-      try await store.record(step("shop", .erased), of: later)
-      #expect(try await left() == [[], []])
+      // Of the same time, and less severe; then of no less severity, whichever came to the target first.
+      let (mild, severe) = (Sample.event("mild", at: 2), Sample.event("severe", at: 2, severity: 2))
+      func left(_ event: EventReference) async throws -> [String] { try await store.uncoveredTargets(of: [event])[0] }
+      try await store.record(step("shop", .failed), of: severe)
+      try await store.record(step("shop", .erased), of: mild)
+      #expect(try await left() == [["shop"], []])
+      #expect(try await left(severe) == ["shop"])
+      try await store.record(step("shop", .erased), of: severe)
+      try await store.record(step("shop", .failed), of: Sample.event("late", at: 1, severity: 2))
+      #expect(try await left(Sample.event("late", at: 1, severity: 2)) == [])
+      #expect(try await left(Sample.event("a", at: 3)) == ["shop"])
     }
   }
 

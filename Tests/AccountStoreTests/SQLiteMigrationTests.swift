@@ -26,13 +26,14 @@ import Testing
         "fb0b4450af30214dfe86faab782d3ffa635f98978b92c9b960e9c5bd025c5065",
         "a64a4426961d0ad677f8fdda008368c66732cc32f5cf2b11e3e7e6a226cbe6ca",
         "0c89ee287446739223be713c60ca75026abe7b1d1908d4fda34f5b8aac01ea7e",
+        "95b18ae5fa8538ae702401e89ad2b5c4e05919946fcfe07f427e53544f7a4e3f",
       ])
   }
 
   @Test func aStoreIsMadeOnceAndKept() async throws {
     #expect(try await rig.administration.begin())
     let hash = try await rig.open().hash(of: Sample.account())
-    #expect(try await rig.administration.migrate() == StoreMigration(from: 9, to: 9))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: 10, to: 10))
     #expect(try await !rig.administration.begin())
     #expect(try await rig.open().hash(of: Sample.account()) == hash)
     #expect(try rig.modes()["store.sqlite"] == 0o600)
@@ -48,7 +49,7 @@ import Testing
     #expect(refusal?.code == .failed && refusal?.detail.contains("not made yet (1)") == true)
     #expect(try rig.number("PRAGMA user_version") == Int64(version))
     try rig.execute("DELETE FROM announcement")
-    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 9))
+    #expect(try await rig.administration.migrate() == StoreMigration(from: version, to: 10))
 
     let store = try await rig.open()
     #expect(try await store.tokens(of: Sample.account()).map(\.token) == [Sample.token()])
@@ -199,7 +200,7 @@ import Testing
   @Test func aNewerStoreIsRefusedAndLeftAlone() async throws {
     await (try await rig.open()).close()
     try rig.execute("PRAGMA user_version = 99")
-    await expectRefusal(.newerVersion, "version 99, and this program knows 9 at most")
+    await expectRefusal(.newerVersion, "version 99, and this program knows 10 at most")
     let error = await #expect(throws: AccountStoreError.self) { try await rig.administration.migrate() }
     #expect(error?.code == .newerVersion)
     #expect(try rig.number("PRAGMA user_version") == 99)

@@ -37,7 +37,7 @@ import Testing
     let second = try await siwa("begin")
     #expect(second.end == .exit(1) && second.errors.contains("has begun there already"), "\(second)")
     let known = try await siwa("migrate")
-    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 9 already\n")
+    #expect(known.end == .exit(0) && known.output == "\(files.path)/store.sqlite is of version 10 already\n")
 
     let whole = try await siwa("integrity")
     #expect(whole.end == .exit(0) && whole.output.hasSuffix("\nWhole\n"), "\(whole)")

@@ -197,8 +197,9 @@ package protocol AccountStore: TransferStore {
     by consumer: ConsumerName, after place: OpenErasure.Place?, limit: Int
   ) async throws(AccountStoreError) -> [OpenErasure]
 
-  /// The targets that each event's erasure has left open and that no other erasure of its account has brought to their end
-  /// since, in the order of `events`. One that came to the target later covers what the earlier one has left there.
+  /// The targets that each event's erasure has left open and that no weightier erasure of its account has brought to their
+  /// end, in the order of `events`. One of an event that is no less severe, and happened no earlier, covers what the other
+  /// has left there.
   func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]]
 
   /// How many events there are of which an attempt at erasing has failed, and something is left.

@@ -15,11 +15,11 @@ struct ErasuresCloseLetters: Command {
     of their accounts. This command decides where nothing is left to decide: it asks the ledger of each consumer that the
     event concerns, and where the event is settled, or the erasure covers it, a note takes the letter's place as after
     'discard'. What a quarantined letter says is believed only where Apple signed it. Of the data eraser's dead letters, what
-    their erasures have left open is closed, too, where a later erasure has covered it.
+    their erasures have left open is closed, too, where a weightier erasure has covered it.
 
     A line on the standard output for each letter that is closed, without personal data. Those of erased accounts that stay
     are named on the standard error: letters that cannot be read, of a type that this version does not know, of a consumer
-    of your own, of what happened after the erasure, or of an erasure that has left open a target which no later one has
+    of your own, of what happened after the erasure, or of an erasure that has left open a target which no weightier one has
     come to. It may be broken off; the same again changes nothing.
 
     Exit codes: 0 no letter of an erased account waits any more, 1 some stay for a person to decide, 2 the command line, the

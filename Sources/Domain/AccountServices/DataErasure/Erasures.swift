@@ -178,7 +178,7 @@ package final class Erasures {
   }
 
   /// Gives up an erasure that a weightier event has made void, and returns the targets that may still hold what was to be
-  /// erased: no erasure that came later has brought them to their end, as where the policy did not name them any more. They
+  /// erased: no weightier erasure has brought them to their end, as where the policy did not name them any more. They
   /// stay open in the store; the others are closed.
   package func yield(_ event: EventReference) async throws -> [String] {
     let open = try await known.ask(event.id).filter(\.state.isOpen).map(\.target)
@@ -192,7 +192,7 @@ package final class Erasures {
   }
 
   /// The detail of a step of a void event at a target that another erasure has come to its end at.
-  private static let covered = "a later erasure has come to its end there"
+  private static let covered = "a weightier erasure has come to its end there"
 
   /// Something has made the event void while it was being worked on: what is not erased stays.
   package struct Superseded: Error {

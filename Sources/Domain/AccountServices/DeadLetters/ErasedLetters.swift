@@ -77,7 +77,7 @@ extension Array {
 }
 
 extension EventStanding {
-  /// Whether nothing would follow from the event, of which no later erasure covers these targets. Where the person has
+  /// Whether nothing would follow from the event, of which no weightier erasure covers these targets. Where the person has
   /// signed in since, a target may still hold what was to be erased, and a person has to decide about that.
   fileprivate func isOver(leaving targets: [String]) -> Bool {
     switch self {

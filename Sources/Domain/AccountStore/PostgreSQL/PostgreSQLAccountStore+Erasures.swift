@@ -28,7 +28,7 @@ extension PostgreSQLAccountStore {
     }
   }
 
-  /// What erasures have left open that no later one covers, in one exchange with the server.
+  /// What erasures have left open that no weightier one covers, in one exchange with the server.
   func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]] {
     try await keyed.read(of: []) { connection, keys in
       try await PostgreSQLErasures.uncoveredTargets(of: events, keys, with: connection)

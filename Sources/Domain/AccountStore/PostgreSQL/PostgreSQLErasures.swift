@@ -8,14 +8,17 @@ enum PostgreSQLErasures {
   static func record(_ step: ErasureStep, of event: EventReference, generation: Int64, in batch: inout Batch) {
     batch.append(
       """
-      INSERT INTO siwa.erasure_step (event_id, target, hash, state, before, affected, after, detail, at, generation)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+      INSERT INTO siwa.erasure_step (
+        event_id, target, hash, state, before, affected, after, detail, at, generation, occurred_at, severity)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
       ON CONFLICT (event_id, target) DO UPDATE SET hash = excluded.hash, state = excluded.state,
         before = excluded.before, affected = excluded.affected, after = excluded.after, detail = excluded.detail,
-        at = excluded.at, generation = excluded.generation
+        at = excluded.at, generation = excluded.generation, occurred_at = excluded.occurred_at,
+        severity = excluded.severity
       WHERE erasure_step.state <> 'discarded' OR excluded.state = 'erased'
       """, event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
-      step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds, generation)
+      step.affected.map(Int64.init), step.after.map(Int64.init), step.detail, step.time.milliseconds, generation,
+      event.occurredAt.milliseconds, Int64(event.weight.severity))
   }
 
   /// The steps so far, of each event.
@@ -70,8 +73,8 @@ enum PostgreSQLErasures {
     return try open.map { try $0.erasure.about($0.account.newest(in: keys.hashing)) }
   }
 
-  /// What each event's erasure has left open and no later one of its account covers. Rows are numbered as erasures come to
-  /// their targets, and events of an account come in their order.
+  /// What each event's erasure has left open and no weightier one of its account covers. A step of a version that noted no
+  /// time or severity covers nothing.
   static func uncoveredTargets(
     of events: [EventReference], _ keys: StoreKeys, with connection: Connection
   ) async throws -> [[String]] {
@@ -83,11 +86,11 @@ enum PostgreSQLErasures {
         """
         SELECT target FROM siwa.erasure_step AS step
         WHERE event_id = $1 AND state IN ('begun', 'failed') AND NOT EXISTS (
-          SELECT FROM siwa.erasure_step AS later
-          WHERE later.number > step.number AND later.hash = ANY ($2) AND later.target = step.target
-            AND later.state IN ('erased', 'retained', 'discarded'))
+          SELECT FROM siwa.erasure_step AS other
+          WHERE other.hash = ANY ($2) AND other.target = step.target AND other.occurred_at >= $3 AND other.severity >= $4
+            AND other.state IN ('erased', 'retained', 'discarded'))
         ORDER BY number
-        """, event.id.text, PostgreSQLArray(hashes))
+        """, event.id.text, PostgreSQLArray(hashes), event.occurredAt.milliseconds, Int64(event.weight.severity))
     }
     var targets = Array(repeating: [String](), count: events.count)
     try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in

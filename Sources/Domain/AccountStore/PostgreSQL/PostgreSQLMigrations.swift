@@ -4,7 +4,7 @@ import PostgreSQL
 /// gets a new step.
 enum PostgreSQLMigrations {
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh, eighth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 2
@@ -298,5 +298,12 @@ enum PostgreSQLMigrations {
       former bytea UNIQUE CHECK (octet_length(former) = 32),
       at bigint NOT NULL
     );
+    """
+
+  /// A step of an erasure has the time and the severity of its event: what a weightier one has erased is erased for those
+  /// before it. Steps from before have neither.
+  private static let eighth: StaticString = """
+    ALTER TABLE siwa.erasure_step ADD COLUMN occurred_at bigint;
+    ALTER TABLE siwa.erasure_step ADD COLUMN severity bigint;
     """
 }

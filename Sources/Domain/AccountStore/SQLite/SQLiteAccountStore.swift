@@ -176,7 +176,7 @@ package final class SQLiteAccountStore: AccountStore {
     }
   }
 
-  /// What erasures have left open that no later one covers.
+  /// What erasures have left open that no weightier one covers.
   package func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]] {
     try await writer.run { file throws(AccountStoreError) in
       try file.readRows { () throws(SQLiteError) in

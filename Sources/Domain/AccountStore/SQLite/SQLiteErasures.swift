@@ -19,11 +19,13 @@ final class SQLiteErasures {
     // row and touch each index of it. What was discarded meanwhile stays so, unless it was erased after all.
     writing = try database.prepare(
       """
-      INSERT INTO erasure_progress (event_id, target, hash, state, before, affected, after, detail, at, generation)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO erasure_progress (
+        event_id, target, hash, state, before, affected, after, detail, at, generation, occurred_at, severity)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (event_id, target) DO UPDATE SET hash = excluded.hash, state = excluded.state,
         before = excluded.before, affected = excluded.affected, after = excluded.after, detail = excluded.detail,
-        at = excluded.at, generation = excluded.generation
+        at = excluded.at, generation = excluded.generation, occurred_at = excluded.occurred_at,
+        severity = excluded.severity
       WHERE erasure_progress.state <> 'discarded' OR excluded.state = 'erased'
       """)
     reading = try database.prepare(
@@ -39,14 +41,14 @@ final class SQLiteErasures {
         AND NOT EXISTS (SELECT 1 FROM ledger WHERE consumer = ?1 AND event_id = step.event_id)
       ORDER BY step.event_id, step.target LIMIT ?4
       """)
-    // Rows are numbered as erasures come to their targets, and events of an account come in their order.
+    // A step of a version that noted no time or severity covers nothing.
     uncoveredReading = try database.prepare(
       """
       SELECT target FROM erasure_progress AS step
       WHERE event_id = ?1 AND state IN ('begun', 'failed') AND NOT EXISTS (
-        SELECT 1 FROM erasure_progress AS later
-        WHERE later.number > step.number AND later.hash IN (?2, ?3) AND later.target = step.target
-          AND later.state IN ('erased', 'retained', 'discarded'))
+        SELECT 1 FROM erasure_progress AS other
+        WHERE other.hash IN (?2, ?3) AND other.target = step.target AND other.occurred_at >= ?4 AND other.severity >= ?5
+          AND other.state IN ('erased', 'retained', 'discarded'))
       ORDER BY number
       """)
     incompleteCount = try database.prepare(
@@ -83,7 +85,8 @@ final class SQLiteErasures {
     try writing.run(
       event.id.text, step.target, event.hash.bytes, step.state.rawValue, step.before.map(Int64.init),
       step.affected.map(Int64.init),
-      step.after.map(Int64.init), step.detail, step.time.milliseconds, generation)
+      step.after.map(Int64.init), step.detail, step.time.milliseconds, generation, event.occurredAt.milliseconds,
+      Int64(event.weight.severity))
   }
 
   /// The steps so far.
@@ -116,14 +119,14 @@ final class SQLiteErasures {
     return open
   }
 
-  /// What the event's erasure has left open and no later one of its account covers.
+  /// What the event's erasure has left open and no weightier one of its account covers.
   func uncoveredTargets(of event: EventReference, _ hashing: HashChain) throws(SQLiteError) -> [String] {
     // A step moves to the newest hash by itself.
     let hashes = hashing.hashes(of: event.account).suffix(2).map(\.bytes)
     var targets: [String] = []
-    try uncoveredReading.forEach(event.id.text, hashes.first ?? [], hashes.last ?? []) { row throws(SQLiteError) in
-      targets.append(try row.value(0))
-    }
+    try uncoveredReading.forEach(
+      event.id.text, hashes.first ?? [], hashes.last ?? [], event.occurredAt.milliseconds, Int64(event.weight.severity)
+    ) { row throws(SQLiteError) in targets.append(try row.value(0)) }
     return targets
   }
 

@@ -7,7 +7,7 @@ enum SQLiteMigrations {
   static let applicationID: Int64 = 0x7369_7761
 
   /// The steps, in their order: the first makes version 1.
-  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth]
+  static let steps: [StaticString] = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth]
 
   /// The version from which on nothing waits to be announced in a table of its own.
   static let withoutAnnouncements: Int64 = 3
@@ -340,5 +340,14 @@ enum SQLiteMigrations {
       former BLOB UNIQUE CHECK (length(former) = 32),
       at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
+    """
+
+  /// A step of an erasure has the time and the severity of its event: what a weightier one has erased is erased for those
+  /// before it. Steps from before have neither.
+  private static let tenth: StaticString = """
+    PRAGMA user_version = 10;
+
+    ALTER TABLE erasure_progress ADD COLUMN occurred_at INTEGER;
+    ALTER TABLE erasure_progress ADD COLUMN severity INTEGER;
     """
 }
