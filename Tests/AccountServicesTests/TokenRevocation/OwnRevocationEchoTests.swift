@@ -2,6 +2,7 @@ import AccountEvents
 import AccountStore
 import AppleSimulator
 import ConsumerSupport
+import Cryptography
 import EventLoop
 import TestSupport
 import Testing
@@ -24,6 +25,49 @@ import Testing
       try await rig.process.untilDone(3)
       #expect(rig.process.done == ["tokens-revoked": 2, "echo": 1])
       #expect(try rig.said().dropFirst(3) == ["event-40 tokens-revoked", "event-40 sessions-ended"])
+    }
+  }
+
+  /// Of a deletion what Apple had granted while it was asked; of what we revoked before the deletion, perhaps not.
+  @Test(arguments: [(19, true), (23, false)])
+  func theEchoEndsWhatADeletionHasEndedAndNothingElse(asked: Int, isOfDeletion: Bool) async throws {
+    try await RevokerRig.run { rig in
+      let (account, client) = (try RevokerRig.account("ada"), try #require(ClientID(RevokerRig.app)))
+      try await rig.signIn(at: 10)
+      let request = try #require(EventID("a-deletion"))
+      _ = try await rig.process.store.requestDeletion(of: account, in: client, as: request, at: .event(asked))
+      try await rig.process.store.noteOwnRevocation(of: account, for: client, at: .event(20) + .milliseconds(500))
+      try await rig.signIn(at: 20)
+      try rig.happen(.consentRevoked, 21)
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["echo": 1])
+      #expect(try await rig.tokens().isEmpty == isOfDeletion)
+      #expect(rig.asked == 0)
+    }
+  }
+
+  @Test func theEchoWaitsUntilNoSignInIsUnderWay() async throws {
+    try await RevokerRig.run { rig in
+      let (account, client) = (try RevokerRig.account("ada"), try #require(ClientID(RevokerRig.app)))
+      let store = rig.process.store
+      try await rig.signIn(at: 10)
+      try await store.noteOwnRevocation(of: account, for: client, at: .event(20))
+      func digest(_ byte: UInt8) -> SHA256Digest { SHA256.digest(of: [byte]) }
+      let exchange = CodeExchange(
+        request: digest(1), content: digest(2), code: digest(3), account: store.id(of: account), client: client,
+        begunAt: .now)
+      #expect(try await store.begin(exchange) == .begun)
+      try rig.happen(.consentRevoked, 21)
+      try await rig.process.untilFailed("sign-in-under-way")
+      #expect(rig.process.done.isEmpty)
+      // It becomes known, and then the person is the one who has ended it.
+      let token = NewToken(kind: .refresh, client: client, value: try #require(SecretToken("of-the-sign-in")))
+      _ = try await store.recordSignIn(
+        account, at: .event(20) + .milliseconds(1), tokens: [token], of: exchange.request, claiming: nil)
+      rig.process.alarm.advance(by: .milliseconds(500))
+      try await rig.process.untilDone(1)
+      #expect(rig.process.done == ["tokens-revoked": 1])
+      #expect(try await rig.tokens().isEmpty)
     }
   }
 

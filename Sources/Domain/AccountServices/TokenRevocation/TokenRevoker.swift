@@ -62,7 +62,12 @@ package final class TokenRevoker {
     let event = delivery.event
     let clients = groups.clients(endedBy: event)
     if event.kind == .consentRevoked {
-      let revocations = try await store.ownRevocations(of: event.account, among: clients)
+      var revocations = try await store.ownRevocations(of: event.account, among: clients)
+      if !revocations.isEmpty {
+        // What our request has ended at Apple was begun before it: once no sign-in is under way, it is known.
+        try await waitForSignIns(of: event.account)
+        revocations = try await store.ownRevocations(of: event.account, among: clients)
+      }
       if !revocations.isEmpty { return try await echo(event, of: revocations, clients) }
     }
     // What was begun before a deletion ends with it: of that, all tokens have to be known before any is ended.
@@ -143,14 +148,17 @@ package final class TokenRevoker {
 
   /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.
   ///
-  /// A sign-in that was begun while the request was under way was ended with the others, and its token may become known only
-  /// now. Once a deletion was asked for, each sign-in counts as made at the end of Apple's second, so a later one is spared;
-  /// before that, one of the same second is not told from those that were ended.
+  /// A sign-in that was begun while the request was under way was ended with the others, and its token may become known even
+  /// later, where the store took it late. Of what is recorded once a deletion was asked for, a sign-in counts as made at the
+  /// end of Apple's second, so a later one is spared. Before that, one of the same second is not told from those that were
+  /// ended: so the echo of a revocation from before the deletion ends nothing.
   private func echo(
     _ event: AccountEvent, of revocations: [OwnRevocation], _ clients: Set<ClientID>?
   ) async throws -> Decision {
     var changes: [StoreChange] = []
-    if try await store.lastDeletion(of: store.id(of: event.account)) != nil {
+    if let deletion = try await store.lastDeletion(of: store.id(of: event.account)),
+      revocations.contains(where: { $0.time >= deletion.requestedAt })
+    {
       changes.append(.endTokens(issuedUpTo: event.occurredAt, of: clients))
     }
     guard revocations.contains(where: { $0.client == event.audience && !$0.isProven }) else {
