@@ -42,22 +42,23 @@ package final class ProcessorRig {
     package let agenda: Agenda
   }
 
-  /// A process, on what an earlier one has left or runs on beside it. Begins to read at once.
+  /// A process, on what an earlier one has left or runs on beside it, with its account store or that of `file`. Begins to read
+  /// at once.
   package convenience init(
-    _ consumer: EventConsumer, beside other: ProcessorRig? = nil, bounds: ProcessingBounds = ProcessorRig.bounds,
-    random: @escaping @Sendable () -> Double = { 1 }
+    _ consumer: EventConsumer, beside other: ProcessorRig? = nil, with file: StoreOfTests? = nil,
+    bounds: ProcessingBounds = ProcessorRig.bounds, random: @escaping @Sendable () -> Double = { 1 }
   ) async throws {
-    try await self.init(beside: other, bounds: bounds, random: random) { _ in consumer }
+    try await self.init(beside: other, with: file, bounds: bounds, random: random) { _ in consumer }
   }
 
   /// The same with a consumer that needs the store.
   package init(
-    beside other: ProcessorRig? = nil, bounds: ProcessingBounds = ProcessorRig.bounds,
+    beside other: ProcessorRig? = nil, with file: StoreOfTests? = nil, bounds: ProcessingBounds = ProcessorRig.bounds,
     random: @escaping @Sendable () -> Double = { 1 }, makeConsumer: @Loop (Surroundings) throws -> EventConsumer
   ) async throws {
     cluster = other?.cluster ?? MemoryCluster()
-    file = other?.file ?? StoreOfTests()
-    store = WatchedStore(try await file.open())
+    let file = file ?? other?.file ?? StoreOfTests()
+    (self.file, store) = (file, WatchedStore(try await file.open()))
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
     let (alarm, begin, agenda) = (alarm, alarm.now, Agenda(alarm))

@@ -308,6 +308,8 @@ package final class WatchedStore: AccountStore {
     store.isGenuine(code, of: request)
   }
 
+  package nonisolated var identity: HashKeyID { store.identity }
+
   package nonisolated func hash(of account: Account) -> AccountHash { store.hash(of: account) }
 
   package nonisolated func hashes(of account: Account) -> [AccountHash] { store.hashes(of: account) }

@@ -147,7 +147,7 @@ let contract: [Clause] = [
     #expect(Set(member.done.map(\.position.partition)) == [0, 1, 2])
     let partitions = member.partitions
     try await member.consumer.commit(member.commitments, within: .seconds(300))
-    let committed = try await member.consumer.committed(partitions, within: .seconds(300))
+    let committed = try await member.consumer.commitments(of: partitions, within: .seconds(300))
     #expect(committed == Dictionary(uniqueKeysWithValues: partitions.map { ($0, 1) }))
     try await member.leave()
   },

@@ -45,12 +45,12 @@ import Testing
     // The group waits for it, and nothing is committed yet.
     #expect(first.partitions.count == 2)
     #expect(second.partitions.isEmpty)
-    #expect(try await stage.admin.committedOffsets(of: stage.group, leaving, within: Self.patience).isEmpty)
+    #expect(try await stage.admin.commitments(of: stage.group, leaving, within: Self.patience).isEmpty)
     try await stage.send(2)
     try await first.release(leaving)
     #expect(first.partitions.isDisjoint(with: leaving))
-    let committed = try await stage.admin.committedOffsets(of: stage.group, leaving, within: Self.patience)
-    #expect(committed == Dictionary(uniqueKeysWithValues: leaving.map { ($0, 10) }))
+    let committed = try await stage.admin.commitments(of: stage.group, leaving, within: Self.patience)
+    #expect(committed == Dictionary(uniqueKeysWithValues: leaving.map { ($0, CommittedOffset(10)) }))
     try await until(within: Self.patience) { first.done.count == 21 && second.done.count == 1 }
     #expect(second.done.map(\.position.offset) == [10])
     let error = await #expect(throws: KafkaError.self) { try await first.release(leaving) }
@@ -148,7 +148,7 @@ import Testing
     let partitions: Set = [TopicPartition("events", 0)]
     for number in 1...5 {
       let group = ConsumerGroup("nobody-\(number)")
-      #expect(try await admin.committedOffsets(of: group, partitions, within: Self.patience).isEmpty)
+      #expect(try await admin.commitments(of: group, partitions, within: Self.patience).isEmpty)
     }
     await admin.close()
   }
@@ -173,7 +173,9 @@ import Testing
     // A member with a name of its own is missed only after a while: this one is taken back by one without.
     let other = ConsumerGroup("\(stage.group)-other")
     try await stage.admin.resetOffsets(of: other, to: places, within: Self.patience)
-    #expect(try await stage.admin.committedOffsets(of: other, partitions, within: Self.patience) == places)
+    #expect(
+      try await stage.admin.commitments(of: other, partitions, within: Self.patience)
+        == places.mapValues { CommittedOffset($0) })
     #expect(try await stage.admin.describe(group: other, within: Self.patience).state == .empty)
     let again = try stage.join(other)
     try await until(within: Self.patience) { again.done.count == 8 }

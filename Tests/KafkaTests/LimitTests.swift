@@ -61,7 +61,7 @@ import Testing
         break
       } catch { #expect(error.isRetriable) }
     }
-    #expect(try await member.committed([partition], within: .seconds(300)) == [partition: 4])
+    #expect(try await member.commitments(of: [partition], within: .seconds(300)) == [partition: 4])
     await member.close()
   }
 

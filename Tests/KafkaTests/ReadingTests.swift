@@ -61,7 +61,7 @@ import Testing
     }
     #expect(records.map(\.position.offset) == [7])
     try await consumer.commit([partition: 8], within: Self.patience)
-    #expect(try await consumer.committed([partition], within: Self.patience) == [partition: 8])
+    #expect(try await consumer.commitments(of: [partition], within: Self.patience) == [partition: 8])
     await consumer.close()
   }
 

@@ -245,6 +245,10 @@ package protocol AccountStore: TransferStore {
   /// Asks whether the store could be read and written now.
   func check() async throws(AccountStoreError)
 
+  /// What tells this store from every other: the name of its first hashing key, which says nothing about the key. A copy of
+  /// the store bears it, too.
+  nonisolated var identity: HashKeyID { get }
+
   /// The keyed hash that stands for the account wherever its name must not: in outcomes, logs and metrics. It is made
   /// with the newest hashing key that this process knows of: each call that reads or writes finds out about a newer one.
   nonisolated func hash(of account: Account) -> AccountHash

@@ -104,21 +104,22 @@ public final class Admin {
     return try await client.deleteRecords(before: offsets, within: limit)
   }
 
-  /// Asks how far a group is: the offsets that it has committed, without the partitions of which it has committed none.
-  public func committedOffsets(
+  /// Asks how far a group is: the offsets that it has committed, with the notes beside them, without the partitions of which
+  /// it has committed none.
+  public func commitments(
     of group: ConsumerGroup, _ partitions: Set<TopicPartition>, within limit: Duration
-  ) async throws(KafkaError) -> [TopicPartition: Int64] {
+  ) async throws(KafkaError) -> [TopicPartition: CommittedOffset] {
     guard !isClosed else { throw .adminClosed }
     // Asked as a member would that never joins: librdkafka 2.0's own request for it ends the process where the broker that
     // it asks does not coordinate the group (any more): its issue 5040.
     let membership = GroupMembership(group, instance: nil, handover: .zero)
     let consumer = try Consumer(configuration, group: membership, log: log)
-    let result: Result<[TopicPartition: Int64], KafkaError>
+    let result: Result<[TopicPartition: CommittedOffset], KafkaError>
     do throws(KafkaError) {
       result = .success(
         try await repeatedly(within: limit) { left throws(KafkaError) in
           guard !isClosed else { throw .adminClosed }
-          return try await consumer.committed(partitions, within: min(left, Self.attempt))
+          return try await consumer.commitments(of: partitions, within: min(left, Self.attempt))
         })
     } catch { result = .failure(error) }
     await consumer.close()

@@ -13,19 +13,6 @@ extension Client {
       return list.entries.failure().map { .failure(KafkaError($0)) } ?? .success(())
     }
   }
-
-  /// What the client's group has committed.
-  func committed(
-    _ partitions: Set<TopicPartition>, within limit: Duration
-  ) async throws(KafkaError) -> [TopicPartition: Int64] {
-    let handle = handle
-    return try await onThread {
-      let list = PartitionList(partitions)
-      let result = unsafe rd_kafka_committed(handle.pointer, list.pointer, limit.forLibrdkafka)
-      if let failure = list.entries.failure(result) { return .failure(KafkaError(unreachable: failure)) }
-      return .success(list.entries.offsets)
-    }
-  }
 }
 
 extension Duration {

@@ -2,7 +2,8 @@ import CLibrdkafka
 import EventLoop
 
 extension Consumer {
-  /// Asks what the group has committed, by partition; nothing for a partition of which nothing was.
+  /// Asks what the group has committed, by partition; nothing for a partition of which nothing was. Throws when `limit` is
+  /// over; a coordinator that is away is waited for until then.
   public func commitments(
     of partitions: Set<TopicPartition>, within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: CommittedOffset] {

@@ -77,15 +77,6 @@ extension Consumer {
     }
   }
 
-  /// What the group has committed, by partition; nothing for a partition of which nothing was. Throws when `limit` is
-  /// over; a coordinator that is away is waited for until then.
-  public func committed(
-    _ partitions: Set<TopicPartition>, within limit: Duration
-  ) async throws(KafkaError) -> [TopicPartition: Int64] {
-    guard !isClosed else { throw .consumerClosed }
-    return try await client.committed(partitions, within: limit)
-  }
-
   /// The offset that the next record of a partition will have, as far as the broker has said while it was read: asks
   /// nobody. Nil before that.
   public func knownEnd(of partition: TopicPartition) -> Int64? {

@@ -132,9 +132,9 @@ private final class Stage {
   /// How far the group is, in all partitions together.
   func committed() async throws -> Int64 {
     let partitions = Set((0..<6).map { TopicPartition(Topic.accountEvents.name, $0) })
-    return try await admin.committedOffsets(
+    return try await admin.commitments(
       of: ConsumerGroup("siwa-sample"), partitions, within: Self.patience
-    ).values.reduce(0, +)
+    ).values.map(\.offset).reduce(0, +)
   }
 
   func close() async {

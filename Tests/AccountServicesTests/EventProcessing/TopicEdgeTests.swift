@@ -36,7 +36,8 @@ import Testing
     put(1...3, age: 90, rig)
     try await rig.untilIdle()
     await rig.drain()
-    #expect(rig.cluster.commitments[place] == CommittedOffset(3, note: "1 1799999910000 1799999910000"))
+    let note = "1 1799999910000 1799999910000 store=\(rig.store.identity)"
+    #expect(rig.cluster.commitments[place] == CommittedOffset(3, note: note))
     return rig
   }
 
@@ -54,6 +55,64 @@ import Testing
     #expect(line.contains(#""level":"error""#) && line.contains(#""kafka.partition":0"#))
     await rig.drain()
     #expect(rig.committed() == 8)
+  }
+
+  @Test func nothingIsProcessedWithAnotherAccountStoreUntilTheGroupBeginsAnew() async throws {
+    let calls = Calls()
+    let first = try await three(calls)
+    let (committed, empty) = (first.cluster.commitments[place], StoreOfTests())
+    put(4...5, age: 60, first)
+    let wrong = try await ProcessorRig(calls.consumer(), beside: first, with: empty)
+    try await wrong.assign(0, 1)
+    // A partition in which nothing was committed is nobody's yet.
+    try await wrong.send(.sample(9, of: "user-9"), partition: 1)
+    for _ in 1...3 { try await wrong.advance(by: .seconds(60)) }
+    #expect(calls.events == names(1...3) + ["event-9"])
+    guard case .notReady(let cause) = wrong.processor.storeState() else {
+      Issue.record("it is ready")
+      return
+    }
+    #expect(cause.contains("another account store") && cause.contains("\(wrong.store.identity)) on \(place):"))
+    let line = try #require(wrong.captured.lines.first { $0.contains("another account store") })
+    #expect(line.contains(#""level":"error""#) && line.contains(first.store.identity.description))
+    await wrong.drain()
+    #expect(first.cluster.commitments[place] == committed)
+
+    let right = try await ProcessorRig(calls.consumer(), beside: first)
+    try await right.assign(0)
+    #expect(calls.events == names(1...3) + ["event-9"] + names(4...5))
+    #expect(right.processor.storeState() == .ready)
+    await right.drain()
+
+    // As `siwa topics reset-group` sets it.
+    first.cluster.commitments[place] = CommittedOffset(0)
+    let new = try await ProcessorRig(calls.consumer(), beside: first, with: empty)
+    try await new.assign(0)
+    #expect(calls.events == names(1...3) + ["event-9"] + names(4...5) + names(1...5))
+    await new.drain()
+    #expect(first.cluster.commitments[place]?.note.hasSuffix("store=\(new.store.identity)") == true)
+  }
+
+  @Test func aPartitionIsGivenUpOnceItIsKnownThatItsGroupWorkedWithAnotherAccountStore() async throws {
+    let calls = Calls()
+    let first = try await three(calls)
+    let committed = first.cluster.commitments[place]
+    put(4...5, age: 60, first)
+    let wrong = try await ProcessorRig(calls.consumer(), beside: first, with: StoreOfTests())
+    wrong.source.silence = KafkaError(.closed, detail: "nobody answers")
+    try await wrong.assign(0)
+    #expect(wrong.processor.storeState() == .ready)
+    wrong.source.silence = nil
+    try await wrong.advance(by: .seconds(10))
+    guard case .notReady = wrong.processor.storeState() else {
+      Issue.record("it is ready")
+      return
+    }
+    put(6...6, age: 50, first)
+    for _ in 1...3 { try await wrong.advance(by: .seconds(60)) }
+    #expect(calls.events == names(1...5))
+    await wrong.drain()
+    #expect(first.cluster.commitments[place] == committed)
   }
 
   @Test func whatIsMissingIsToldOnceWhereNothingIsLeftToRead() async throws {
@@ -166,7 +225,9 @@ import Testing
     try await first.advance(by: .seconds(60))
     try await first.advance(by: .seconds(1))
     await first.drain()
-    #expect(first.cluster.commitments[place] == CommittedOffset(3, note: "9 1799999910000 1799999910000"))
+    #expect(
+      first.cluster.commitments[place]
+        == CommittedOffset(3, note: "9 1799999910000 1799999910000 store=\(first.store.identity)"))
     first.cluster.loseRecords(of: place, from: 6)
     put(11...14, age: 30, first)
     let later = Calls()

@@ -28,9 +28,9 @@ final class GroupProgress {
   /// How many records of its topics a consumer's group has not committed.
   func open(of consumer: ConsumerName, in group: String? = nil) async throws -> Int64 {
     let ends = try await ends(of: [.accountEvents, .retries(of: consumer)])
-    let committed = try await admin.committedOffsets(
+    let committed = try await admin.commitments(
       of: group.map { ConsumerGroup($0) } ?? Self.group(of: consumer), Set(ends.keys), within: Self.patience)
-    return ends.reduce(0) { $0 + $1.value - (committed[$1.key] ?? 0) }
+    return ends.reduce(0) { $0 + $1.value - (committed[$1.key]?.offset ?? 0) }
   }
 
   /// The same, or nil while the broker does not know.

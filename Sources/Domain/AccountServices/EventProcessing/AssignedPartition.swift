@@ -14,6 +14,8 @@ final class AssignedPartition {
     /// Its records wait until the store knows that it is ours.
     case claiming
     case owned
+    /// The group has worked on it with another account store: no record of it is taken, and nothing is committed.
+    case foreign
     /// It is on its way to another member: nothing is begun any more.
     case leaving
     /// Another member may have it by now.
@@ -68,7 +70,7 @@ final class AssignedPartition {
   var isLeaving: Bool {
     switch life {
     case .leaving, .gone, .replaced: true
-    case .movingBack, .claiming, .owned: false
+    case .movingBack, .claiming, .owned, .foreign: false
     }
   }
 

@@ -1,3 +1,5 @@
+import AccountEvents
+import AccountStore
 import EventLoop
 import Kafka
 import Telemetry
@@ -21,7 +23,7 @@ extension EventProcessor {
     do throws(KafkaError) {
       committed = try await source.commitments(of: places, within: Self.surveyLimit)
       isKnown = true
-      for place in places { continuities[place] = PartitionContinuity(committed[place]) }
+      for place in places { continuities[place] = PartitionContinuity(ofConsumer: committed[place]) }
       extents = try await source.extents(of: continuities.mapValues(\.times), within: Self.surveyLimit)
     } catch {
       logger.warning(
@@ -32,6 +34,10 @@ extension EventProcessor {
     var (claimed, moving): ([AssignedPartition], [AssignedPartition]) = ([], [])
     for place in places {
       guard let partition = partitions[place], !partition.isLeaving else { continue }
+      if let committed = committed[place], isForeign(committed) {
+        refuse(partition, at: committed)
+        continue
+      }
       partition.continuity = continuities[place] ?? PartitionContinuity()
       partition.committed = committed[place]?.offset
       partition.isUnknown = !isKnown
@@ -56,10 +62,45 @@ extension EventProcessor {
     planSurvey()
   }
 
+  // MARK: Another account store
+
+  private func isForeign(_ committed: CommittedOffset) -> Bool {
+    CommitNote(committed.note).isForeign(to: store.identity)
+  }
+
+  /// Takes nothing of a partition on which the group has worked with another account store.
+  private func refuse(_ partition: AssignedPartition, at committed: CommittedOffset) {
+    partition.life = .foreign
+    partition.committed = committed.offset
+    var metadata = LogMetadata(of: partition.place)
+    metadata.set("kafka.offset", .integer(committed.offset))
+    metadata.set("store.identity", .string(store.identity.description))
+    metadata.set("store.expected", .string(CommitNote(committed.note).store ?? ""))
+    logger.error(
+      "the group has worked on a partition with another account store: nothing of it is processed with this one",
+      metadata)
+  }
+
+  /// Gives up a partition that was taken before it was known that the group has worked with another account store.
+  private func giveUp(_ partition: AssignedPartition, at committed: CommittedOffset) {
+    let place = partition.place
+    prepareToLose([place])
+    lose([place])
+    gain([place])
+    if leftPaused.contains(place) { resumeWhatWasLeftPaused([place]) }
+    if let new = partitions[place], !new.isLeaving { refuse(new, at: committed) }
+  }
+
+  /// The partitions of which nothing is taken, as a person would name them.
+  var foreignPartitions: [String] {
+    partitions.values.filter { $0.life == .foreign }.map { "\($0.place)" }.sorted()
+  }
+
   // MARK: While records are read
 
   /// Looks at a record that was read, and says whether it is to be begun with.
   func follow(_ record: ConsumedRecord, _ partition: AssignedPartition) -> Bool {
+    if partition.life == .foreign { return false }
     let offset = record.position.offset
     if case .movingBack(let goal) = partition.life {
       // librdkafka may bring it before it says that it has gone back.
@@ -171,7 +212,9 @@ extension EventProcessor {
 
   private func survey() async {
     await askWhatIsUnknown()
-    let asked = partitions.filter { !$0.value.isLeaving && !isMovingBack($0.value) && $0.value.continuity.next != nil }
+    let asked = partitions.filter {
+      !$0.value.isLeaving && $0.value.life != .foreign && !isMovingBack($0.value) && $0.value.continuity.next != nil
+    }
     let continuities = asked.mapValues(\.continuity)
     guard let source, !asked.isEmpty else { return }
     let extents: [TopicPartition: PartitionExtent]
@@ -211,9 +254,13 @@ extension EventProcessor {
     }
     var moving: [AssignedPartition] = []
     for partition in asked where !partition.isLeaving {
+      if let committed = committed[partition.place], isForeign(committed) {
+        giveUp(partition, at: committed)
+        continue
+      }
       partition.isUnknown = false
       partition.committed = committed[partition.place]?.offset
-      var continuity = PartitionContinuity(committed[partition.place])
+      var continuity = PartitionContinuity(ofConsumer: committed[partition.place])
       guard let first = partition.first else {
         partition.continuity = continuity
         continue

@@ -53,7 +53,7 @@ extension EventProcessor {
     switch partition.life {
     case .gone: false
     // Nobody reads those records of a replaced one again.
-    case .movingBack, .claiming, .owned, .leaving, .replaced: true
+    case .movingBack, .claiming, .owned, .foreign, .leaving, .replaced: true
     }
   }
 

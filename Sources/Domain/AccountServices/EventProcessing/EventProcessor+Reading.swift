@@ -1,3 +1,4 @@
+import AccountStore
 import EventLoop
 package import Kafka
 import Telemetry
@@ -120,7 +121,8 @@ extension EventProcessor {
       guard !partition.isUnknown, let offset = partition.progress.offset, offset != partition.committed else {
         continue
       }
-      offsets[partition.place] = CommittedOffset(offset, note: partition.continuity.note)
+      offsets[partition.place] = CommittedOffset(
+        offset, note: CommitNote(partition.continuity, store: store.identity).text)
     }
     return offsets
   }

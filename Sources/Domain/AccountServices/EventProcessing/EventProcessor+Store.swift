@@ -299,6 +299,13 @@ extension EventProcessor {
 
   /// How it is with what the store is asked: one that answers others may still fail at something for long, as on a full disk.
   package func storeState() -> Readiness.State {
+    let foreign = foreignPartitions
+    if let first = foreign.first {
+      return .notReady(
+        cause: "the group has worked with another account store than this one (\(store.identity)) on \(first)"
+          + (foreign.count > 1 ? " and \(foreign.count - 1) other partitions" : "")
+          + ": is this the right one? If it is, have the group begin anew with 'siwa topics reset-group'")
+    }
     let stuck = failingCalls.values.filter { agenda.now - $0.since >= GroupHealth.patience }
     guard let oldest = stuck.min(by: { $0.since < $1.since }) else { return .ready }
     return .notReady(cause: "the account store fails again and again: \(oldest.cause)")

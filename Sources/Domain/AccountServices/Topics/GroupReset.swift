@@ -5,7 +5,8 @@ package import Kafka
 /// A group without members that is to go on elsewhere in a topic.
 ///
 /// Offsets that are set from outside have no note beside them, so consumers take the new place for where they were: they
-/// neither look for what lies between as missing, nor take the topic for another one.
+/// neither look for what lies between as missing, nor take the topic for another one, nor ask for the account store that the
+/// group had before.
 package struct GroupReset: Sendable, Hashable {
   /// Where a group is to go on.
   package enum Target: Sendable, Hashable {
@@ -37,8 +38,8 @@ package struct GroupReset: Sendable, Hashable {
 
   /// What comes of it.
   package enum Verdict: Sendable, Hashable {
-    /// These partitions are to be changed, without those in which the group is there already. Whether it has committed nothing
-    /// there, as one that does not exist.
+    /// These partitions are to be changed, without those in which the group is there already, with no note beside it. Whether
+    /// it has committed nothing there, as one that does not exist.
     case change([Change], isNew: Bool)
     /// Nothing is changed.
     case refused(Refusal)
@@ -89,14 +90,15 @@ package struct GroupReset: Sendable, Hashable {
       if let refusal = Self.refusal(of: offsets, held) { return .refused(refusal) }
       targets = offsets
     }
-    let committed = try await admin.committedOffsets(
+    let committed = try await admin.commitments(
       of: group, Set(targets.keys.map { TopicPartition(topic.name, $0) }), within: limit)
     return .change(
       targets.sorted { $0.key < $1.key }.compactMap { partition, offset in
         let from = committed[TopicPartition(topic.name, partition)]
         let first = held[partition]?.lowerBound ?? offset
-        if from ?? first == offset { return nil }
-        return Change(partition: partition, from: from, to: offset, first: first)
+        // A note that names an account store keeps the group from going on with another one: it is taken away.
+        if from?.offset ?? first == offset, from.map(\.note.isEmpty) ?? true { return nil }
+        return Change(partition: partition, from: from?.offset, to: offset, first: first)
       }, isNew: committed.isEmpty)
   }
 

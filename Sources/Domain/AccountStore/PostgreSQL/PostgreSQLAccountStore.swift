@@ -301,6 +301,9 @@ final class PostgreSQLAccountStore: AccountStore {
     }
   }
 
+  /// The name of its first hashing key.
+  nonisolated var identity: HashKeyID { keys.value.hashing.firstID }
+
   /// The hash under the newest key that this process knows.
   nonisolated func hash(of account: Account) -> AccountHash { keys.value.hash(of: account) }
 

@@ -256,6 +256,9 @@ package final class SQLiteAccountStore: AccountStore {
     }
   }
 
+  /// The name of its first hashing key.
+  package nonisolated var identity: HashKeyID { keys.value.hashing.firstID }
+
   /// The hash under the newest key that this process knows.
   package nonisolated func hash(of account: Account) -> AccountHash { keys.value.hash(of: account) }
 

@@ -24,6 +24,9 @@ struct HashChain: Sendable {
   /// The newest key, as hashes name it.
   var newest: HashKeyID? { name(keys.count - 1) }
 
+  /// The first key's id, which stays the same through all rotations.
+  var firstID: HashKeyID { keys[0].id }
+
   /// The newest key's own id.
   var newestID: HashKeyID { keys[keys.count - 1].id }
 
