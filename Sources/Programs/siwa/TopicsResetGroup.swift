@@ -12,7 +12,8 @@ struct TopicsResetGroup: Command {
   static let summary = "Has a group without members go on at another place of a topic."
   static let details = """
     A line for each partition that changes: its number, where the group is, where it is to go on, and how many offsets that
-    is forwards (+) or back (-). On a terminal it asks before it changes anything. A group that has members is refused: end
+    is forwards (+) or back (-). The notes that consumers keep beside their offsets go, also where the group stays: which
+    account store they worked with, and which records. On a terminal it asks before it changes anything. A group that has members is refused: end
     the programs first, and start them again afterwards.
 
     Backwards nothing is done twice: consumers find in their ledger what they have settled. To give a consumer some events
@@ -101,13 +102,17 @@ struct TopicsResetGroup: Command {
             ]
           }))
     }
-    for change in changes {
+    for change in changes where change.isMove {
       let distance = change.distance > 0 ? "+\(change.distance)" : "\(change.distance)"
       Terminal.say("\(topic)/\(change.partition)  \(change.from.map(String.init) ?? "-") -> \(change.to)  \(distance)")
     }
     if changes.isEmpty { Terminal.say("Nothing is to be changed: the group goes on there by itself.") }
     let skipped = changes.map(\.distance).filter { $0 > 0 }.reduce(0, +)
     if skipped > 0 { Terminal.complain("The group would never process \(skipped) of what it passes over.") }
+    let noted = changes.filter { !$0.isMove }.count
+    if noted > 0 {
+      Terminal.complain("Partitions in which the group stays, without the note beside its offset: \(noted)")
+    }
   }
 
   /// Asks on the terminal; without one, says what is missing.

@@ -45,6 +45,12 @@ final class GroupProgress {
     try await openIfKnown(of: consumer, in: group) == 0
   }
 
+  /// What a consumer's group has committed on its topics, with the notes beside it.
+  func commitments(of consumer: ConsumerName) async throws -> [TopicPartition: CommittedOffset] {
+    let partitions = Set(try await ends(of: [.accountEvents, .retries(of: consumer)]).keys)
+    return try await admin.commitments(of: Self.group(of: consumer), partitions, within: Self.patience)
+  }
+
   /// Sets a group without members back to the beginnings of its topics, as if it had read nothing.
   func empty(_ consumer: ConsumerName) async throws {
     let partitions = try await ends(of: [.accountEvents, .retries(of: consumer)]).keys

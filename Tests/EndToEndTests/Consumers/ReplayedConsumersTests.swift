@@ -20,6 +20,7 @@ import TransparencyLog
       try await rehearsal.everythingIsReadAgain()
       try await rehearsal.aGroupIsMovedBackAndForth()
       try await rehearsal.everythingIsPutOntoItsTopicAgain()
+      try await rehearsal.anotherAccountStoreIsRefusedUntilTheGroupBeginsAnew()
       await rehearsal.progress.close()
     }
   }
@@ -162,6 +163,8 @@ private final class Rehearsal {
     let forth = try await reset(.emailRelay, "--to", "end", "--yes")
     #expect(forth.end == .exit(0) && forth.output.hasSuffix("  +1\n"), "\(forth)")
     #expect(forth.errors.hasPrefix("The group would never process 1 of what it passes over.\n"))
+    let again = try await reset(.emailRelay, "--to", "end", "--yes")
+    #expect(again.end == .exit(0) && again.output.hasPrefix("Nothing is to be changed"), "\(again)")
     relay = try await stage.start(.emailRelay)
     #expect(try await progress.isDone(.emailRelay))
     #expect(try await relay.mayBeSent(to: fay.subject, token: stage.token).status == 404)
@@ -196,6 +199,29 @@ private final class Rehearsal {
     for member in members { #expect(try await member.end() == .exit(0), "\(member.program.errors)") }
     #expect(try await log.end() == .exit(0), "\(log.program.errors)")
     #expect(try await AuditLogContents(of: stage.auditLog, stage.auditKey.key) == logged)
+  }
+
+  /// As where the store's volume is not mounted, and somebody begins a store.
+  func anotherAccountStoreIsRefusedUntilTheGroupBeginsAnew() async throws {
+    let other = ["SIWA_STORE_SQLITE": stage.files.path + "/other.sqlite"]
+    #expect(try await stage.launch("siwa", other, through: [], ["store", "begin"]).untilEnd() == .exit(0))
+    let places = try await progress.commitments(of: .emailRelay)
+    var relay = try await stage.start(.emailRelay, other)
+    try await until {
+      try await relay.get("/readyz").text.contains("store: not ready: the group has worked with another")
+    }
+    #expect(try await relay.end() == .exit(0))
+    #expect(
+      relay.program.errors.contains(#""level":"error","message":"the group has worked on a partition with another"#))
+    #expect(try await progress.commitments(of: .emailRelay) == places)
+
+    for topic in [Topic.accountEvents, .retries(of: .emailRelay)] {
+      #expect(try await reset(.emailRelay, "--topic", topic.name, "--to", "beginning", "--yes").end == .exit(0))
+    }
+    relay = try await stage.start(.emailRelay, other)
+    try await until(every: .milliseconds(100)) { try await progress.isDone(.emailRelay) }
+    try await until { try await relay.get("/readyz").text.contains("store: ready") }
+    #expect(try await relay.end() == .exit(0))
   }
 
   // MARK: What is the same as before

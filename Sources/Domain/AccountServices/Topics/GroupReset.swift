@@ -34,6 +34,9 @@ package struct GroupReset: Sendable, Hashable {
 
     /// How many offsets are passed over: nobody of the group reads them. Below 0 where so many are read again.
     package var distance: Int64 { to - max(from ?? first, first) }
+
+    /// Whether the group goes on elsewhere. Where it does not, only the note beside its offset goes.
+    package var isMove: Bool { from ?? first != to }
   }
 
   /// What comes of it.
