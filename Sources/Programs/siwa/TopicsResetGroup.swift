@@ -16,7 +16,8 @@ struct TopicsResetGroup: Command {
     account store they worked with, and which records. On a terminal it asks before it changes anything. A group that has members is refused: end
     the programs first, and start them again afterwards.
 
-    Backwards nothing is done twice: consumers find in their ledger what they have settled. To give a consumer some events
+    Backwards nothing is done twice: consumers find in their ledger what they have settled, as long as they work with the
+    same account store. To give a consumer some events
     again while it runs, use 'siwa replay --to-consumer'. FORWARDS, what is passed over is never processed by the group: its
     obligations are then yours. They can be replayed for as long as the topic keeps them.
 
@@ -47,12 +48,12 @@ struct TopicsResetGroup: Command {
       "--topic", "TOPIC", .text(1...249), default: Topic.accountEvents.name, "The topic that the group reads.")
     places = arguments.readAll(
       "--to", "PLACE", .resetPlace,
-      "Where it is to go on: beginning, end, a time (the first record that was appended then or later), or a record "
+      "Where it is to go on: committed (where it is: only notes go), beginning, end, a time (the first record that was appended then or later), or a record "
         + "(PARTITION/OFFSET), in that partition alone, and may be repeated then.")
     isRehearsal = arguments.flag("--dry-run", "Says what would be changed, and changes nothing.")
     isConfirmed = arguments.flag("--yes", "Does not ask.")
     access = TopicsAccess(reading: &arguments)
-    if places.isEmpty { arguments.refuse("--to is missing; expected beginning, end, a time, or records") }
+    if places.isEmpty { arguments.refuse("--to is missing; expected committed, beginning, end, a time, or records") }
     if places.count > 1, Set(places.compactMap { $0.record?.partition }).count < places.count {
       arguments.refuse("--to: one place, or records of different partitions")
     }
@@ -83,6 +84,7 @@ struct TopicsResetGroup: Command {
 
   private var target: GroupReset.Target {
     switch places.first {
+    case .committed: .committed
     case .beginning: .beginning
     case .end: .end
     case .place(.time(let time)): .time(time)
@@ -130,12 +132,14 @@ struct TopicsResetGroup: Command {
 
 /// Where a group is to go on, as the command line names it.
 private enum ResetPlace: Sendable {
+  case committed
   case beginning
   case end
   case place(RecordPlace)
 
   var text: String {
     switch self {
+    case .committed: "committed"
     case .beginning: "beginning"
     case .end: "end"
     case .place(let place): place.text
@@ -151,10 +155,12 @@ private enum ResetPlace: Sendable {
 extension SettingType where Value == ResetPlace {
   fileprivate static var resetPlace: SettingType {
     SettingType(
-      "place", expected: "beginning, end, a time such as 2026-05-03T10:00:00Z, or a partition and an offset: 0/17",
+      "place",
+      expected: "committed, beginning, end, a time such as 2026-05-03T10:00:00Z, or a partition and an offset: 0/17",
       standIn: .beginning, show: \.text
     ) { text in
       switch text {
+      case "committed": .committed
       case "beginning": .beginning
       case "end": .end
       default: RecordPlace(text).map { .place($0) }

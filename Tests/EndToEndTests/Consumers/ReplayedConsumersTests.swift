@@ -208,7 +208,7 @@ private final class Rehearsal {
     let places = try await progress.commitments(of: .emailRelay)
     var relay = try await stage.start(.emailRelay, other)
     try await until {
-      try await relay.get("/readyz").text.contains("store: not ready: the group has worked with another")
+      try await relay.get("/readyz").text.contains("store: not ready: the group has worked on ")
     }
     #expect(try await relay.end() == .exit(0))
     #expect(

@@ -14,7 +14,8 @@ final class AssignedPartition {
     /// Its records wait until the store knows that it is ours.
     case claiming
     case owned
-    /// The group has worked on it with another account store: no record of it is taken, and nothing is committed.
+    /// The group has worked with another account store, on it or on others while nothing was committed here: no record of it
+    /// is taken, and nothing is committed.
     case foreign
     /// It is on its way to another member: nothing is begun any more.
     case leaving
@@ -43,6 +44,8 @@ final class AssignedPartition {
   var first: Int64?
   /// Whether nobody could say what the group has committed: until somebody can, nothing is, so that a hole is found.
   var isUnknown = false
+  /// The account store that the group has worked on it with, where that is another one.
+  var foreignStore: String?
   /// What the group was told last.
   var committed: Int64?
   /// How often it was to be read from its first record on.

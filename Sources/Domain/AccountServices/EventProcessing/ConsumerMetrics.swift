@@ -140,7 +140,7 @@ final class ConsumerMetrics {
     }
     gauge(
       "partitions", "Partitions that are ours. Alarm where their sum over the group is below what its topics have."
-    ) { Double($0.partitions.count) }
+    ) { Double($0.partitions.values.filter { $0.life != .foreign }.count) }
     gauge("lag", "Records on the topics that are not done yet, as far as is known.") { Double($0.lag) }
     gauge("oldest_unprocessed_seconds", "How old the oldest record is that was read and is not done; 0 without one.") {
       $0.ageOfOldest
@@ -165,7 +165,9 @@ extension EventProcessor {
   /// How many records lie before what is done, in all partitions.
   var lag: Int64 {
     partitions.values.reduce(0) { sum, work in
-      guard let end = source?.knownEnd(of: work.place), let offset = work.progress.offset else { return sum }
+      guard let end = source?.knownEnd(of: work.place), let offset = work.progress.offset ?? work.committed else {
+        return sum
+      }
       return sum + max(0, end - offset)
     }
   }

@@ -31,11 +31,13 @@ extension EventProcessor {
         error.metadata)
     }
     gain(places)
+    // What is begun with in a partition of which nothing was committed would be noted as this store's.
+    let isWithWrongStore = committed.values.contains(where: isForeign) || !foreignPartitions.isEmpty
     var (claimed, moving): ([AssignedPartition], [AssignedPartition]) = ([], [])
     for place in places {
       guard let partition = partitions[place], !partition.isLeaving else { continue }
-      if let committed = committed[place], isForeign(committed) {
-        refuse(partition, at: committed)
+      if isForeign(committed[place]) || committed[place] == nil && isWithWrongStore {
+        refuse(partition, at: committed[place])
         continue
       }
       partition.continuity = continuities[place] ?? PartitionContinuity()
@@ -64,18 +66,20 @@ extension EventProcessor {
 
   // MARK: Another account store
 
-  private func isForeign(_ committed: CommittedOffset) -> Bool {
-    CommitNote(committed.note).isForeign(to: store.identity)
+  private func isForeign(_ committed: CommittedOffset?) -> Bool {
+    committed.map { CommitNote($0.note).isForeign(to: storeIdentity) } ?? false
   }
 
   /// Takes nothing of a partition on which the group has worked with another account store.
-  private func refuse(_ partition: AssignedPartition, at committed: CommittedOffset) {
+  private func refuse(_ partition: AssignedPartition, at committed: CommittedOffset?) {
     partition.life = .foreign
-    partition.committed = committed.offset
+    partition.committed = committed?.offset
+    guard let committed, let other = CommitNote(committed.note).store else { return }
+    partition.foreignStore = other
     var metadata = LogMetadata(of: partition.place)
     metadata.set("kafka.offset", .integer(committed.offset))
-    metadata.set("store.identity", .string(store.identity.description))
-    metadata.set("store.expected", .string(CommitNote(committed.note).store ?? ""))
+    metadata.set("store.identity", .string(storeIdentity.description))
+    metadata.set("store.expected", .string(other))
     logger.error(
       "the group has worked on a partition with another account store: nothing of it is processed with this one",
       metadata)
@@ -91,9 +95,11 @@ extension EventProcessor {
     if let new = partitions[place], !new.isLeaving { refuse(new, at: committed) }
   }
 
-  /// The partitions of which nothing is taken, as a person would name them.
-  var foreignPartitions: [String] {
-    partitions.values.filter { $0.life == .foreign }.map { "\($0.place)" }.sorted()
+  /// The partitions on which the group has worked with another account store, and with which, in their order.
+  var foreignPartitions: [(place: TopicPartition, store: String)] {
+    partitions.values.compactMap { partition in
+      partition.life == .foreign ? partition.foreignStore.map { (partition.place, $0) } : nil
+    }.sorted { "\($0.0)" < "\($1.0)" }
   }
 
   // MARK: While records are read
@@ -139,6 +145,8 @@ extension EventProcessor {
     if leftPaused.contains(place) { resumeWhatWasLeftPaused([place]) }
     guard let new = partitions[place] else { return nil }
     (new.continuity, new.timesMovedBack) = (old.continuity, 1)
+    // What the group has committed may be another store's.
+    new.isUnknown = old.isUnknown
     new.before = AnnouncedRecords(old.progress, until: now())
     if !new.isLeaving { new.life = .movingBack(to: nil) }
     dropWhatWaits()
@@ -260,6 +268,7 @@ extension EventProcessor {
       }
       partition.isUnknown = false
       partition.committed = committed[partition.place]?.offset
+      if partition.timesMovedBack > 0 { continue }
       var continuity = PartitionContinuity(ofConsumer: committed[partition.place])
       guard let first = partition.first else {
         partition.continuity = continuity

@@ -117,12 +117,13 @@ extension EventProcessor {
   /// How far partitions are done, where the group does not know it yet.
   private func offsets(of some: some Sequence<AssignedPartition>) -> [TopicPartition: CommittedOffset] {
     var offsets: [TopicPartition: CommittedOffset] = [:]
+    guard store.identity == storeIdentity else { return offsets }
     for partition in some {
       guard !partition.isUnknown, let offset = partition.progress.offset, offset != partition.committed else {
         continue
       }
       offsets[partition.place] = CommittedOffset(
-        offset, note: CommitNote(partition.continuity, store: store.identity).text)
+        offset, note: CommitNote(partition.continuity, store: storeIdentity).text)
     }
     return offsets
   }

@@ -299,12 +299,14 @@ extension EventProcessor {
 
   /// How it is with what the store is asked: one that answers others may still fail at something for long, as on a full disk.
   package func storeState() -> Readiness.State {
-    let foreign = foreignPartitions
-    if let first = foreign.first {
+    if store.identity != storeIdentity {
+      return .notReady(cause: "the account store is another one than when this process started: nothing is committed")
+    }
+    if let (place, other) = foreignPartitions.first {
       return .notReady(
-        cause: "the group has worked with another account store than this one (\(store.identity)) on \(first)"
-          + (foreign.count > 1 ? " and \(foreign.count - 1) other partitions" : "")
-          + ": is this the right one? If it is, have the group begin anew with 'siwa topics reset-group'")
+        cause:
+          "the group has worked on \(place) with the account store \(other), and this one is \(storeIdentity): open "
+          + "that one; where it is lost, see docs/account-store.md")
     }
     let stuck = failingCalls.values.filter { agenda.now - $0.since >= GroupHealth.patience }
     guard let oldest = stuck.min(by: { $0.since < $1.since }) else { return .ready }

@@ -19,6 +19,8 @@ package final class EventProcessor {
 
   let consumer: EventConsumer
   let store: any AccountStore
+  /// Which store it is, as the group notes it.
+  let storeIdentity: HashKeyID
   let log: any EventLog
   let bounds: ProcessingBounds
   let agenda: Agenda
@@ -91,6 +93,7 @@ package final class EventProcessor {
     logger: Logger
   ) {
     (self.consumer, self.store, self.log, self.bounds) = (consumer, store, log, bounds)
+    storeIdentity = store.identity
     (self.agenda, self.random, self.now) = (agenda, random, now)
     (self.logger, metrics, room) = (logger, ConsumerMetrics(consumer, registry), Room(bounds))
     retries = Topic.retries(of: consumer.name).name

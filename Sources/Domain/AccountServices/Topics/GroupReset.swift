@@ -10,6 +10,8 @@ package import Kafka
 package struct GroupReset: Sendable, Hashable {
   /// Where a group is to go on.
   package enum Target: Sendable, Hashable {
+    /// Where it is: only the notes beside its offsets go.
+    case committed
     /// At the oldest record of each partition.
     case beginning
     /// Behind the newest record of each partition.
@@ -86,7 +88,7 @@ package struct GroupReset: Sendable, Hashable {
     let held = try await admin.held(by: topic.name, within: limit)
     let targets: [Int32: Int64]
     switch target {
-    case .beginning: targets = held.mapValues(\.lowerBound)
+    case .committed, .beginning: targets = held.mapValues(\.lowerBound)
     case .end: targets = held.mapValues(\.upperBound)
     case .time(let time): targets = try await admin.offsets(of: topic.name, since: time.milliseconds, within: limit)
     case .records(let offsets):
@@ -96,11 +98,12 @@ package struct GroupReset: Sendable, Hashable {
     let committed = try await admin.commitments(
       of: group, Set(targets.keys.map { TopicPartition(topic.name, $0) }), within: limit)
     return .change(
-      targets.sorted { $0.key < $1.key }.compactMap { partition, offset in
+      targets.sorted { $0.key < $1.key }.compactMap { partition, target in
         let from = committed[TopicPartition(topic.name, partition)]
-        let first = held[partition]?.lowerBound ?? offset
+        let first = held[partition]?.lowerBound ?? target
+        let offset = self.target == .committed ? from?.offset ?? first : target
         // A note that names an account store keeps the group from going on with another one: it is taken away.
-        if from?.offset ?? first == offset, from.map(\.note.isEmpty) ?? true { return nil }
+        if from?.offset ?? first == offset, from.flatMap({ CommitNote($0.note).store }) == nil { return nil }
         return Change(partition: partition, from: from?.offset, to: offset, first: first)
       }, isNew: committed.isEmpty)
   }
