@@ -13,13 +13,13 @@ struct TopicsResetGroup: Command {
   static let details = """
     A line for each partition that changes: its number, where the group is, where it is to go on, and how many offsets that
     is forwards (+) or back (-). The notes that consumers keep beside their offsets go, also where the group stays: which
-    account store they worked with, and which records. On a terminal it asks before it changes anything. A group that has members is refused: end
-    the programs first, and start them again afterwards.
+    account store they worked with, and which records. On a terminal it asks before it changes anything. A group that has
+    members is refused: end the programs first, and start them again afterwards.
 
     Backwards nothing is done twice: consumers find in their ledger what they have settled, as long as they work with the
-    same account store. To give a consumer some events
-    again while it runs, use 'siwa replay --to-consumer'. FORWARDS, what is passed over is never processed by the group: its
-    obligations are then yours. They can be replayed for as long as the topic keeps them.
+    same account store. To give a consumer some events again while it runs, use 'siwa replay --to-consumer'. FORWARDS, what is
+    passed over is never processed by the group: its obligations are then yours. They can be replayed for as long as the topic
+    keeps them.
 
     Exit codes: 0 done, or nothing is to be changed, 1 the group has members, or the place is not there, 2 the command line
     or the configuration has to change first, 3 the cluster cannot be asked.
@@ -48,8 +48,8 @@ struct TopicsResetGroup: Command {
       "--topic", "TOPIC", .text(1...249), default: Topic.accountEvents.name, "The topic that the group reads.")
     places = arguments.readAll(
       "--to", "PLACE", .resetPlace,
-      "Where it is to go on: committed (where it is: only notes go), beginning, end, a time (the first record that was appended then or later), or a record "
-        + "(PARTITION/OFFSET), in that partition alone, and may be repeated then.")
+      "Where it is to go on: committed (where it is: only notes go), beginning, end, a time (the first record that was "
+        + "appended then or later), or a record (PARTITION/OFFSET), in that partition alone, and may be repeated then.")
     isRehearsal = arguments.flag("--dry-run", "Says what would be changed, and changes nothing.")
     isConfirmed = arguments.flag("--yes", "Does not ask.")
     access = TopicsAccess(reading: &arguments)

@@ -15,8 +15,8 @@ final class AssignedPartition {
     case claiming
     case owned
     /// The group has worked with another account store, on it or on others while nothing was committed here: no record of it
-    /// is taken, and nothing is committed.
-    case foreign
+    /// is taken, and nothing is committed. The other store, where it was on this one.
+    case foreign(store: String?)
     /// It is on its way to another member: nothing is begun any more.
     case leaving
     /// Another member may have it by now.
@@ -44,8 +44,6 @@ final class AssignedPartition {
   var first: Int64?
   /// Whether nobody could say what the group has committed: until somebody can, nothing is, so that a hole is found.
   var isUnknown = false
-  /// The account store that the group has worked on it with, where that is another one.
-  var foreignStore: String?
   /// What the group was told last.
   var committed: Int64?
   /// How often it was to be read from its first record on.
@@ -76,6 +74,9 @@ final class AssignedPartition {
     case .movingBack, .claiming, .owned, .foreign: false
     }
   }
+
+  /// Whether nothing of it is taken, as the group has worked with another account store.
+  var isForeign: Bool { if case .foreign = life { true } else { false } }
 
   /// Whether another member may have it, or this process has it under another object.
   var isGone: Bool { life == .gone || life == .replaced }

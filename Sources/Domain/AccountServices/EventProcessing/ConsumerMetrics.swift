@@ -140,7 +140,7 @@ final class ConsumerMetrics {
     }
     gauge(
       "partitions", "Partitions that are ours. Alarm where their sum over the group is below what its topics have."
-    ) { Double($0.partitions.values.filter { $0.life != .foreign }.count) }
+    ) { Double($0.partitions.values.filter { !$0.isForeign }.count) }
     gauge("lag", "Records on the topics that are not done yet, as far as is known.") { Double($0.lag) }
     gauge("oldest_unprocessed_seconds", "How old the oldest record is that was read and is not done; 0 without one.") {
       $0.ageOfOldest

@@ -32,7 +32,7 @@ extension EventProcessor {
     }
     gain(places)
     // What is begun with in a partition of which nothing was committed would be noted as this store's.
-    let isWithWrongStore = committed.values.contains(where: isForeign) || !foreignPartitions.isEmpty
+    let isWithWrongStore = committed.values.contains(where: isForeign) || partitions.values.contains(where: \.isForeign)
     var (claimed, moving): ([AssignedPartition], [AssignedPartition]) = ([], [])
     for place in places {
       guard let partition = partitions[place], !partition.isLeaving else { continue }
@@ -72,10 +72,9 @@ extension EventProcessor {
 
   /// Takes nothing of a partition on which the group has worked with another account store.
   private func refuse(_ partition: AssignedPartition, at committed: CommittedOffset?) {
-    partition.life = .foreign
-    partition.committed = committed?.offset
-    guard let committed, let other = CommitNote(committed.note).store else { return }
-    partition.foreignStore = other
+    let other = committed.flatMap { CommitNote($0.note).store }
+    (partition.life, partition.committed) = (.foreign(store: other), committed?.offset)
+    guard let committed, let other else { return }
     var metadata = LogMetadata(of: partition.place)
     metadata.set("kafka.offset", .integer(committed.offset))
     metadata.set("store.identity", .string(storeIdentity.description))
@@ -98,7 +97,7 @@ extension EventProcessor {
   /// The partitions on which the group has worked with another account store, and with which, in their order.
   var foreignPartitions: [(place: TopicPartition, store: String)] {
     partitions.values.compactMap { partition in
-      partition.life == .foreign ? partition.foreignStore.map { (partition.place, $0) } : nil
+      if case .foreign(let store?) = partition.life { (partition.place, store) } else { nil }
     }.sorted { "\($0.0)" < "\($1.0)" }
   }
 
@@ -106,7 +105,7 @@ extension EventProcessor {
 
   /// Looks at a record that was read, and says whether it is to be begun with.
   func follow(_ record: ConsumedRecord, _ partition: AssignedPartition) -> Bool {
-    if partition.life == .foreign { return false }
+    if partition.isForeign { return false }
     let offset = record.position.offset
     if case .movingBack(let goal) = partition.life {
       // librdkafka may bring it before it says that it has gone back.
@@ -221,7 +220,7 @@ extension EventProcessor {
   private func survey() async {
     await askWhatIsUnknown()
     let asked = partitions.filter {
-      !$0.value.isLeaving && $0.value.life != .foreign && !isMovingBack($0.value) && $0.value.continuity.next != nil
+      !$0.value.isLeaving && !$0.value.isForeign && !isMovingBack($0.value) && $0.value.continuity.next != nil
     }
     let continuities = asked.mapValues(\.continuity)
     guard let source, !asked.isEmpty else { return }
