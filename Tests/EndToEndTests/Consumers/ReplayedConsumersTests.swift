@@ -222,6 +222,19 @@ private final class Rehearsal {
     try await until(every: .milliseconds(100)) { try await progress.isDone(.emailRelay) }
     try await until { try await relay.get("/readyz").text.contains("store: ready") }
     #expect(try await relay.end() == .exit(0))
+
+    // And back: where the group is, without its notes.
+    let moved = try await progress.commitments(of: .emailRelay).mapValues(\.offset)
+    for topic in [Topic.accountEvents, .retries(of: .emailRelay)] {
+      let done = try await reset(.emailRelay, "--topic", topic.name, "--to", "committed", "--yes")
+      #expect(done.end == .exit(0) && done.output == "", "\(done)")
+      #expect(
+        done.errors.hasPrefix("Partitions in which the group stays, without the note beside its offset: "), "\(done)")
+    }
+    #expect(try await progress.commitments(of: .emailRelay) == moved.mapValues { CommittedOffset($0) })
+    relay = try await stage.start(.emailRelay)
+    try await until { try await relay.get("/readyz").text.contains("store: ready") }
+    #expect(try await relay.end() == .exit(0))
   }
 
   // MARK: What is the same as before
