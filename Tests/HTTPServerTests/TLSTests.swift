@@ -144,6 +144,30 @@ import Testing
     await server.close()
   }
 
+  /// The same where each piece has a byte of a request in it: what is incomplete is read on at once, and no share ends.
+  @Loop
+  @Test func aProvenPeerThatSendsAByteBetweenNewKeysLetsTheLoopTurn() async throws {
+    let certificate = try TestCertificate()
+    let server = try TestServer(tls: certificate.configuration, handler: echo)
+    let (busy, other) = (try TLSClient(server.server.address), try TLSClient(server.server.address))
+    for client in [busy, other] {
+      try await client.handshake()
+      try await client.send(request)
+      #expect(try await client.answer().status == 200)
+    }
+    let bytes = request.utf8.flatMap { byte in (0..<200).flatMap { _ in busy.updateKeys() } + busy.seal([byte]) }
+    let turns = Turns()
+    let observer = LoopTurnObserver { _ in turns.count += 1 }
+    async let sent: Void = busy.raw.send(bytes)
+    try await other.send(request)
+    #expect(try await other.answer().status == 200)
+    try await sent
+    #expect(try await busy.answer().status == 200)
+    #expect(turns.count >= (bytes.count - 20_000) / 2048)
+    withExtendedLifetime(observer) {}
+    await server.close()
+  }
+
   @Loop
   private final class Turns {
     var count = 0

@@ -24,7 +24,7 @@ import Glibc
     let number: CInt
     /// Whether anything was ever read from it.
     var hasReceived = false
-    /// How many bytes the call may still read.
+    /// How many bytes may still be read in this turn of the loop.
     var budget = 0
     /// The last read took everything that was there.
     var isDrained = false
@@ -32,18 +32,21 @@ import Glibc
     var isFull = false
   }
 
-  /// So many bytes one call reads from the socket: OpenSSL goes on for as long as there is more, be it nothing but empty
-  /// records or new keys (RFC 8446, section 4.6.3), and others wait.
+  /// So many bytes are read from the socket in a turn of the loop, in however many calls: OpenSSL goes on for as long as
+  /// there is more, be it nothing but empty records or new keys (RFC 8446, section 4.6.3), and others wait.
   ///
   /// It is a little more than a whole record takes, with what TLS adds to it (RFC 8446, section 5.2).
   static let fairShare = 16_384 + 512
 
-  /// So many it reads where the call before read its whole share and found nothing in it for us.
+  /// So many are read where most of the last share was not for us.
   private static let smallShare = 2048
 
   private let handle: OpaquePointer
   private let socket: UnsafeMutablePointer<Socket>
   private var share = TLSConnection.fairShare
+  /// When the turn began whose share is being read, nil before the first, and how many bytes of it were for us.
+  private var turn: MonotonicTime?
+  private var received = 0
 
   /// Begins as the server's side over `number`; nil for want of memory.
   init?(_ context: TLSContext, over number: CInt) {
@@ -92,11 +95,22 @@ import Glibc
 
   func read(into room: UnsafeMutableRawBufferPointer) -> Outcome {
     Self.forgetErrors()
-    unsafe socket.pointee.budget = share
+    if turn != Loop.now { beginShare() }
     let outcome = unsafe outcome(SSL_read(handle, room.baseAddress, CInt(clamping: room.count)))
-    // A share of nothing but new keys costs milliseconds.
-    share = unsafe outcome == .needsBytes && socket.pointee.budget == 0 ? Self.smallShare : Self.fairShare
+    if case .done(let count) = outcome { received += count }
     return outcome
+  }
+
+  /// A share of nothing but new keys costs milliseconds, also with a byte of a request in it now and then.
+  private func beginShare() {
+    let taken = unsafe share - socket.pointee.budget
+    if turn == nil || received * 2 >= taken {
+      share = Self.fairShare
+    } else if taken >= Self.smallShare {
+      share = Self.smallShare
+    }
+    (turn, received) = (Loop.now, 0)
+    unsafe socket.pointee.budget = share
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
