@@ -159,7 +159,24 @@ import Testing
       rig.pass(.seconds(3600))
       await rig.settle(.success(KeysRig.set("b")))
     }
-    rig.pass(.seconds(3600))
+    rig.pass(.seconds(2 * 3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    #expect(rig.keys.current.retiredKeys.isEmpty)
+    await rig.stop()
+  }
+
+  /// Nobody could ask Apple for days, and what the old key has signed until just before is still on its way.
+  @Test func remembersAKeyThatWentWhileAppleCouldNotBeAskedFromWhenItIsMissed() async {
+    let rig = KeysRig()
+    await rig.start(.success(KeysRig.set("a", "b")))
+    rig.pass(.seconds(3 * 86_400))
+    await rig.settle(.success(KeysRig.set("b")))
+    let retired = rig.keys.current.retiredKeys
+    #expect(retired.map(\.lastSeen) == [Forge.now] && retired.map(\.missedSince) == [Forge.now + .seconds(3 * 86_400)])
+    rig.pass(.seconds(86_400 - 3600))
+    await rig.settle(.success(KeysRig.set("b")))
+    #expect(rig.keys.current.retiredKeys == retired)
+    rig.pass(.seconds(2 * 3600))
     await rig.settle(.success(KeysRig.set("b")))
     #expect(rig.keys.current.retiredKeys.isEmpty)
     await rig.stop()

@@ -17,8 +17,9 @@ package struct AppleKeySet: Sendable {
   static let bitCounts = 2048...8192
   /// The longest text of a set, in bytes: Apple's have a kilobyte or two.
   static let maximumSize = 65_536
-  /// How long a key is remembered after Apple was last seen to have it: as long as what it signed may be valid, a day and
-  /// the tolerance of the clocks, which is ten minutes at most.
+  /// How long a key is remembered after Apple was first seen without it: as long as what it signed may be valid, a day and
+  /// the tolerance of the clocks, which is ten minutes at most. Where nobody could ask Apple for long, it may have signed
+  /// until just before.
   static let memory = Duration.seconds(86_400 + 600)
   private static let limits = JSONLimits(bytes: maximumSize, depth: 8, members: 32)
 
@@ -41,6 +42,7 @@ package struct AppleKeySet: Sendable {
   private struct Retired: Sendable {
     let entry: Entry
     let lastSeen: Timestamp
+    let missedSince: Timestamp
   }
 
   /// A key that Apple has no more.
@@ -49,6 +51,8 @@ package struct AppleKeySet: Sendable {
     package let key: AppleSigningKey
     /// When Apple was last seen to have it.
     package let lastSeen: Timestamp
+    /// When Apple was first seen without it.
+    package let missedSince: Timestamp
   }
 
   /// The set without a key, by which nothing verifies: where a program starts.
@@ -95,11 +99,14 @@ package struct AppleKeySet: Sendable {
     }
     guard !entries.isEmpty else { throw AppleKeySetError(.noneUsable) }
     seen = now
-    let gone = earlier.entries.map { Retired(entry: $0, lastSeen: earlier.seen ?? now) } + earlier.retired
+    let gone =
+      earlier.entries.map { Retired(entry: $0, lastSeen: earlier.seen ?? now, missedSince: now) } + earlier.retired
     // Nothing was seen later than now: a clock that was ahead has said so, and would have a key believed for as long.
-    let kept = gone.map { Retired(entry: $0.entry, lastSeen: min($0.lastSeen, now)) }
+    let kept = gone.map {
+      Retired(entry: $0.entry, lastSeen: min($0.lastSeen, now), missedSince: min($0.missedSince, now))
+    }
     retired = Array(
-      kept.filter { !ids.contains($0.entry.id) && now - $0.lastSeen <= Self.memory }.prefix(Self.maximumCount))
+      kept.filter { !ids.contains($0.entry.id) && now - $0.missedSince <= Self.memory }.prefix(Self.maximumCount))
   }
 
   /// What a notification that names the key may be verified with, and when Apple was last seen to have it where Apple has
@@ -108,7 +115,7 @@ package struct AppleKeySet: Sendable {
     _ id: KeyID, at now: Timestamp
   ) -> (key: RSAPublicKey, written: AppleSigningKey, lastSeen: Timestamp?)? {
     for entry in entries where entry.id == id { return (entry.key, entry.written, nil) }
-    for old in retired where old.entry.id == id && now - old.lastSeen <= Self.memory {
+    for old in retired where old.entry.id == id && now - old.missedSince <= Self.memory {
       return (old.entry.key, old.entry.written, old.lastSeen)
     }
     return nil
@@ -136,7 +143,7 @@ package struct AppleKeySet: Sendable {
 
   /// The keys that Apple has no more, and by which what they signed is still verified.
   package var retiredKeys: [RetiredKey] {
-    retired.map { RetiredKey(key: $0.entry.written, lastSeen: $0.lastSeen) }
+    retired.map { RetiredKey(key: $0.entry.written, lastSeen: $0.lastSeen, missedSince: $0.missedSince) }
   }
 
   /// Remembers a key that Apple had. Throws where it is none that could be believed; one that the set has is left out.
@@ -146,7 +153,7 @@ package struct AppleKeySet: Sendable {
     let entry = try Self.believe(written, old.key.id, at: nil, seen: old.key.firstSeen)
     let isKnown = (entries + retired.map(\.entry)).contains { $0.id == entry.id }
     guard !isKnown, retired.count < Self.maximumCount else { return }
-    retired.append(Retired(entry: entry, lastSeen: old.lastSeen))
+    retired.append(Retired(entry: entry, lastSeen: old.lastSeen, missedSince: old.missedSince))
   }
 
   /// Notes that the key of that name, if it is in the set, was seen at `time` already.

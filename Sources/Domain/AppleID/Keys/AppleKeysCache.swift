@@ -59,6 +59,8 @@ package struct AppleKeysCache: Sendable {
       JSON.append(old.key.firstSeen.milliseconds, to: &bytes)
       bytes += #","lastSeen":"#.utf8
       JSON.append(old.lastSeen.milliseconds, to: &bytes)
+      bytes += #","missedSince":"#.utf8
+      JSON.append(old.missedSince.milliseconds, to: &bytes)
       bytes.append(UInt8(ascii: "}"))
     }
     bytes += #"],"answer":"#.utf8
@@ -125,7 +127,7 @@ package struct AppleKeysCache: Sendable {
 /// A key that Apple has no more, as the file has it.
 private struct WrittenRetiredKey {
   private var id, modulus: String?
-  private var firstSeen, lastSeen: Int64?
+  private var firstSeen, lastSeen, missedSince: Int64?
 
   init(from reader: inout JSONReader) throws(JSONError) {
     try reader.readObject { name, value throws(JSONError) in
@@ -134,6 +136,7 @@ private struct WrittenRetiredKey {
       case "n": modulus = try value.readString()
       case "firstSeen": firstSeen = try value.readInteger()
       case "lastSeen": lastSeen = try value.readInteger()
+      case "missedSince": missedSince = try value.readInteger()
       default: break
       }
     }
@@ -144,8 +147,10 @@ private struct WrittenRetiredKey {
     guard let id = id.flatMap(KeyID.init), let modulus,
       let firstSeen = firstSeen.flatMap(Timestamp.init(milliseconds:)),
       let lastSeen = lastSeen.flatMap(Timestamp.init(milliseconds:)),
+      // Files of versions that noted no such time say when it was seen last.
+      let missedSince = Timestamp(milliseconds: missedSince ?? lastSeen.milliseconds),
       let key = AppleSigningKey(id: id, modulus: modulus, firstSeen: firstSeen)
     else { return nil }
-    return AppleKeySet.RetiredKey(key: key, lastSeen: lastSeen)
+    return AppleKeySet.RetiredKey(key: key, lastSeen: lastSeen, missedSince: missedSince)
   }
 }
