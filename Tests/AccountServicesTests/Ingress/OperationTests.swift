@@ -36,6 +36,20 @@ import Testing
     }
   }
 
+  /// Copies are missing, a right is, or one of the brokers is out of reach: the cluster answers, and takes nothing.
+  @Test func isNotReadyWhereNothingTakesRecordsThoughTheClusterAnswers() async throws {
+    try await IngressRig.run(spoolSize: 1) { rig in
+      try await until { try await rig.administration("/readyz").status == 200 }
+      rig.log.fault = { _ in .sample(.unavailable) }
+      #expect(try await rig.post(rig.sign(.consentRevoked).body).status == 503)
+      try await until { try await rig.administration("/readyz").text.contains("the log acknowledges nothing; ") }
+      #expect(try await rig.administration("/readyz").status == 503)
+      rig.log.fault = { _ in nil }
+      #expect(try await rig.post(rig.sign(.consentRevoked).body).status == 200)
+      try await until { try await rig.administration("/readyz").status == 200 }
+    }
+  }
+
   @Test func isReadySoonAfterItsPartsAre() async throws {
     try await IngressRig.run { rig in
       try await until { try await rig.administration("/readyz").status == 200 }

@@ -45,6 +45,8 @@ package final class EventPublisher {
   private(set) var isClosing = false
   /// Whether the log fails or is late, and acknowledges nothing.
   private(set) var isLogSuspect = false
+  /// When the log failed last while it was suspect.
+  private var lastFailed: MonotonicTime?
   private var lastAcknowledged: MonotonicTime?
   /// What the spool holds and the log refuses: each is logged once, and tried again and again.
   private var refused: Set<Int64> = []
@@ -261,9 +263,12 @@ package final class EventPublisher {
   /// Suspects the log, unless it acknowledged others meanwhile: what goes wrong with one account, partition or topic sends
   /// nobody else's records to the spool.
   private func suspect(_ cause: @autoclosure () -> String) {
-    if isLogSuspect { return }
+    if isLogSuspect {
+      lastFailed = Loop.now
+      return
+    }
     if let lastAcknowledged, Loop.now - lastAcknowledged < patience { return }
-    isLogSuspect = true
+    (isLogSuspect, lastFailed) = (true, Loop.now)
     metrics.isLogSuspect.set(1)
     logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause())])
   }
@@ -326,15 +331,24 @@ package final class EventPublisher {
 }
 
 extension EventPublisher {
+  /// How long a failure of the log counts where the cluster answers: only what comes afterwards shows that it is well again.
+  private static let memory = Duration.seconds(30)
+
   /// Asks whether records can be accepted now.
   func check() async -> Readiness.State {
     if let failure = spool.failureToOpen { return .notReady(cause: "\(failure)") }
+    let fault: String
     do throws(EventLogError) {
       try await log.check()
-      return .ready
+      // A cluster may say all is well and take nothing, as where copies are missing, a right is, or a broker is out of reach.
+      guard isLogSuspect, let lastFailed, Loop.now - lastFailed < Self.memory, !spool.takesRecords else {
+        return .ready
+      }
+      fault = "the log acknowledges nothing"
     } catch {
       if spool.takesRecords { return .replaced(cause: "the spool takes over: \(error.detail)") }
-      return .notReady(cause: "\(error.detail); \(spool.refusal.map { "\($0)" } ?? "the spool is full")")
+      fault = error.detail
     }
+    return .notReady(cause: "\(fault); \(spool.refusal.map { "\($0)" } ?? "the spool is full")")
   }
 }
