@@ -49,6 +49,11 @@ public final class Connection {
     // Where this program's host is gone in the middle of a transaction, or frozen, the server keeps its locks no longer than
     // that.
     session.append("SELECT set_config('idle_in_transaction_session_timeout', '30s', false)")
+    if !configuration.hidesRows {
+      // Servers that only speak PostgreSQL's protocol may know no such setting.
+      session.append(
+        "SELECT set_config('row_security', 'off', false) WHERE current_setting('row_security', true) = 'on'")
+    }
     if link.serverVersion >= 140_000 {
       session.append("SELECT set_config('client_connection_check_interval', '1s', false)")
     }

@@ -35,6 +35,9 @@ public struct PostgreSQLConfiguration: Sendable {
   public var responseTimeout: Duration
   /// What holds for statements outside of transactions, each of which is one of its own.
   public var defaultIsolation: Isolation
+  /// Whether row-level security may hide rows from statements. Where not, the server refuses a statement from which a policy
+  /// would keep any (`row_security = off`): then nobody takes for gone what is only out of sight.
+  public var hidesRows = true
   /// How often a transaction is begun that another one keeps from being committed, or that loses its connection.
   public var transactionAttempts: Int
   /// How long a connection is used before another one takes its place; up to a tenth less, so that they do not all end

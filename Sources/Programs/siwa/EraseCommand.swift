@@ -204,8 +204,10 @@ struct EraseCommand: Command {
       do throws(ErasureFailure) {
         let count = try await target.count(order)
         let cascades = (target as? SQLiteTarget)?.foreignKeys ?? false ? ", and what its foreign keys cascade to" : ""
+        let policies =
+          (target as? PostgreSQLTarget)?.rowSecurity ?? false ? ", as far as row-level security shows it" : ""
         let found = count.map { "\($0) found, would be erased" } ?? "cannot count, would be told to erase"
-        Terminal.say("\(name): \(found)\(cascades)")
+        Terminal.say("\(name): \(found)\(cascades)\(policies)")
       } catch {
         Terminal.complain("siwa: \(name): \(error)")
         exit = .failure

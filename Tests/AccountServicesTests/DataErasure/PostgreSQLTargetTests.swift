@@ -34,7 +34,7 @@ import Testing
     if let setting { _ = try await server.psql("ALTER DATABASE \(name) SET \(setting)", database: String(name)) }
     let target = PostgreSQLTarget(
       connection: Secret(connection), statements: SQLStatements(count: count, erase: erase, find: find),
-      logger: CapturedLog().logger())
+      rowSecurity: false, logger: CapturedLog().logger())
     try await body(target) {
       try await server.psql(
         "SELECT (SELECT count(*) FROM person) || ' ' || (SELECT count(*) FROM purchase)", database: String(name))
@@ -137,11 +137,56 @@ import Testing
     }
   }
 
+  /// What a policy keeps out of sight is not gone: all three statements would find nothing, and call that erased.
+  @Test func refusesWhatRowLevelSecurityWouldHideUnlessItIsToldThatNothingIsHidden() async throws {
+    let server = try await PostgreSQLServer.shared()
+    let connection = try await server.makeDatabase()
+    let name = try #require(connection.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7))
+    let clerk = "clerk_\(name)"
+    _ = try await server.psql(
+      """
+      CREATE TABLE person (apple_team text NOT NULL, apple_sub text NOT NULL);
+      INSERT INTO person VALUES ('\(order.account.team)', '\(order.account.subject.text)');
+      ALTER TABLE person ENABLE ROW LEVEL SECURITY;
+      CREATE ROLE \(clerk) LOGIN;
+      GRANT SELECT, DELETE ON person TO \(clerk);
+      """, database: String(name))
+    func target(rowSecurity: Bool) -> PostgreSQLTarget {
+      PostgreSQLTarget(
+        connection: Secret(connection.replacing("user=postgres", with: "user=\(clerk)")),
+        statements: SQLStatements(
+          count: Self.countUsers, erase: ["DELETE FROM person WHERE apple_sub = $1 AND apple_team = $2"],
+          find: Self.countUsers), rowSecurity: rowSecurity, logger: CapturedLog().logger())
+    }
+    func left() async throws -> String { try await server.psql("SELECT count(*) FROM person", database: String(name)) }
+    for attempt in 0..<3 {
+      let error = await failure {
+        switch attempt {
+        case 0: try await target(rowSecurity: false).check()
+        case 1: _ = try await target(rowSecurity: false).count(order)
+        default: _ = try await target(rowSecurity: false).erase(order)
+        }
+      }
+      #expect(error?.code == .misconfigured, "\(attempt): \(error as Any)")
+      #expect(error?.detail.contains("row-security: true") == true)
+    }
+    // No policy shows the row: this is what the operator takes upon themselves.
+    let blind = try await target(rowSecurity: true).erase(order)
+    let before = try await left()
+    #expect(blind.affected == 0 && before == "1")
+    _ = try await server.psql("CREATE POLICY everybody ON person TO \(clerk) USING (true)", database: String(name))
+    try await target(rowSecurity: true).check()
+    let result = try await target(rowSecurity: true).erase(order)
+    let after = try await left()
+    #expect(result.affected == 1 && after == "0")
+    _ = try await server.psql("DROP OWNED BY \(clerk); DROP ROLE \(clerk);", database: String(name))
+  }
+
   @Test func saysThatTheDatabaseIsAway() async throws {
     let target = PostgreSQLTarget(
       connection: Secret("host=/nowhere dbname=shop connect_timeout=1 password=secret"),
       statements: SQLStatements(count: Self.countUsers, erase: Self.eraseBoth, find: Self.countUsers),
-      logger: CapturedLog().logger())
+      rowSecurity: false, logger: CapturedLog().logger())
     let error = await failure { _ = try await target.count(order) }
     #expect(error?.code == .unavailable)
     #expect(error?.detail.contains("secret") == false)

@@ -9,8 +9,8 @@ package struct ErasureSettings: Configurable, Sendable {
   package enum Target: Sendable {
     /// An SQLite database, whose foreign keys are enforced or not.
     case sqlite(path: String, SQLStatements, foreignKeys: Bool)
-    /// A PostgreSQL database, by libpq's connection string.
-    case postgresql(connection: Secret, SQLStatements)
+    /// A PostgreSQL database, by libpq's connection string, whose row-level security may hide rows or not.
+    case postgresql(connection: Secret, SQLStatements, rowSecurity: Bool)
     /// A service.
     case service(url: HTTPClientURL, secret: WebhookSecret, deadline: Duration)
     /// Compacted topics.
@@ -137,6 +137,10 @@ extension ErasureSettings.Target {
       "\(path).foreign-keys", .boolean, default: false,
       "Whether the SQLite database's foreign keys are enforced and its cascades followed, as after PRAGMA foreign_keys = ON."
     )
+    let rowSecurity = settings.read(
+      "\(path).row-security", .boolean, default: false,
+      "Whether PostgreSQL's row-level security may hide rows from the statements, which count as erased then. Only where its policies show the role every row of a person; otherwise the server refuses a statement that a policy applies to."
+    )
     let secret = settings.readIfPresent(
       "\(path).secret", .secret, "The secret shared with the service: whsec_ and 24 to 64 bytes in base64.")
     let deadline = settings.read(
@@ -153,7 +157,7 @@ extension ErasureSettings.Target {
       if let weakness = PostgreSQLConfiguration.weakness(of: connection.revealed) {
         settings.warn("\(path).postgresql", weakness)
       }
-      self = .postgresql(connection: connection, statements)
+      self = .postgresql(connection: connection, statements, rowSecurity: rowSecurity)
     case (nil, nil, let url?, nil, nil):
       guard let secret = secret.flatMap({ WebhookSecret($0.revealed) }) else {
         settings.refuse("\(path).secret", "missing, or not whsec_ and 24 to 64 bytes in base64")

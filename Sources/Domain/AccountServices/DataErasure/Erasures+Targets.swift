@@ -18,8 +18,10 @@ extension Erasures {
         let target = SQLiteTarget(
           path: path, statements: statements, foreignKeys: foreignKeys, statementTimeout: .seconds(60))
         made.append((name, target))
-      case .postgresql(let connection, let statements):
-        made.append((name, PostgreSQLTarget(connection: connection, statements: statements, logger: logger)))
+      case .postgresql(let connection, let statements, let rowSecurity):
+        let target = PostgreSQLTarget(
+          connection: connection, statements: statements, rowSecurity: rowSecurity, logger: logger)
+        made.append((name, target))
       case .service(let url, let secret, let deadline):
         let shared = client ?? .forServices()
         client = shared

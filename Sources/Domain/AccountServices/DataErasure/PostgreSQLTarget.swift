@@ -6,17 +6,20 @@ package import Telemetry
 
 /// A PostgreSQL database of the operator's.
 package final class PostgreSQLTarget: ErasureTarget {
+  /// Whether policies of row-level security may hide rows from the statements.
+  package let rowSecurity: Bool
   private let statements: SQLStatements
   private let pool: Result<ConnectionPool, ErasureFailure>
 
-  /// The database that libpq's connection string names.
-  package init(connection: Secret, statements: SQLStatements, logger: Logger) {
-    self.statements = statements
+  /// The database that libpq's connection string names. Unless `rowSecurity`, what a policy would hide is refused.
+  package init(connection: Secret, statements: SQLStatements, rowSecurity: Bool, logger: Logger) {
+    (self.statements, self.rowSecurity) = (statements, rowSecurity)
     do throws(PostgreSQLError) {
-      let configuration = try PostgreSQLConfiguration(
+      var configuration = try PostgreSQLConfiguration(
         connectionInfo: connection.revealed, size: 4, connectTimeout: .seconds(10), leaseTimeout: .seconds(15),
         statementTimeout: .seconds(60), responseTimeout: .seconds(70), defaultIsolation: .readCommitted,
         transactionAttempts: 5)
+      configuration.hidesRows = rowSecurity
       pool = .success(
         ConnectionPool(configuration, jitter: { Double.random(in: 0..<1) }) { notice in
           logger.debug(
@@ -103,6 +106,9 @@ extension SQLStatements {
 }
 
 extension ErasureFailure {
+  private static let missingRight =
+    "the role lacks a right, or row-level security may hide rows from it: give it BYPASSRLS, or say row-security: true where its policies show it every row"
+
   /// What PostgreSQL said about an operator's database.
   init(_ error: PostgreSQLError) {
     let code: Code =
@@ -110,14 +116,14 @@ extension ErasureFailure {
       // What the server calls a violation of the protocol: values for parameters that the statement does not have. And an
       // internal error: values for a statement that is a comment and nothing else.
       case _ where error.sqlState == "08P01" || error.sqlState == "XX000": .misconfigured
-      case .constraint, .uniqueViolation, .raised, .permission: .refused
-      case .configuration, .unknownDatabase, .authentication, .data, .statement, .readOnly, .stalePlan,
+      case .constraint, .uniqueViolation, .raised: .refused
+      case .configuration, .unknownDatabase, .authentication, .permission, .data, .statement, .readOnly, .stalePlan,
         .unexpectedValue, .tooLarge, .other:
         .misconfigured
       case .connection, .unavailable, .resources, .serialization, .deadlock, .lock, .statementTimeout, .unanswered,
         .exhausted, .cancelled, .closed, .server:
         .unavailable
       }
-    self.init(code, "\(error)")
+    self.init(code, error.code == .permission ? "\(error): \(Self.missingRight)" : "\(error)")
   }
 }
