@@ -28,6 +28,12 @@ import Testing
     #expect(differences.map(\.isWeakness) == [true])
   }
 
+  /// What its keys have left behind in a partition would have no tombstone any more.
+  @Test func nobodyIsToldToGiveTheStateOfMailMorePartitions() throws {
+    let plan = try #require(TopicPlan.all(partitions: 24).first { $0.topic == .emailRelay })
+    #expect(plan.differences(from: Self.state(plan, partitions: 12)) == [])
+  }
+
   struct Row: Sendable {
     let topic: Topic
     let state: @Sendable (TopicPlan) -> TopicState

@@ -26,6 +26,26 @@ import Testing
     try await run(postgreSQL: try await PostgreSQLServer(["wal_recycle=off"]))
   }
 
+  /// Somebody has given the topic partitions, and the tombstone goes to another one than the address.
+  @Test func aRecordThatNoTombstoneReachesIsSaidToStay() async throws {
+    try await ConsumerStage.run { stage, _ in
+      let (topic, key) = (Topic.emailRelay.name, try ConsumerStage.account(Self.ada).key)
+      func tombstone(_ partition: Int32) -> KafkaRecord {
+        KafkaRecord(topic: topic, partition: partition, key: key, value: nil)
+      }
+      try await stage.send([
+        KafkaRecord(topic: topic, partition: 0, key: key, value: Array(Self.ada.address.utf8))
+      ])
+      #expect(try await verify(stage, "--place", "topics").output.contains("STAYS until the account is erased"))
+      try await stage.send([tombstone(1)])
+      let left = try await verify(stage, "--place", "topics")
+      #expect(left.end == .exit(1) && left.output.contains("has a tombstone in partition 0, too"), "\(left)")
+      try await stage.send([tombstone(0)])
+      let gone = try await verify(stage, "--place", "topics")
+      #expect(gone.end == .exit(0), "\(gone)")
+    }
+  }
+
   private func run(postgreSQL server: PostgreSQLServer?) async throws {
     let files = TemporaryDirectory()
     let form = ConsumerStage.Form(postgreSQL: try await server?.makeDatabase())

@@ -34,7 +34,9 @@ extension TopicPlan {
         TopicDifference(
           topic: topic, aspect: aspect, expected: String(expected), found: String(found), isWeakness: isWeakness))
     }
-    compare(.partitions, partitions, state.partitions, isWeakness: false)
+    // With partitions that are added, keys move, and in a compacted topic the last records of before would stay for good
+    // where they were: no tombstone comes there.
+    if topic != .emailRelay { compare(.partitions, partitions, state.partitions, isWeakness: false) }
     compare(.replication, replication, state.replication, isWeakness: state.replication < replication)
     for (aspect, expected) in settings.sorted(by: { $0.key < $1.key }) {
       let found = state[aspect] ?? "unknown"

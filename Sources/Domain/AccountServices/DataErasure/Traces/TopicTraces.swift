@@ -62,8 +62,9 @@ private struct Found {
   private var letters: Letters?
   /// The records that name the person, by where they stand.
   private var named: [LetterPlace: Timestamp?] = [:]
-  /// The account's last record, where the last one of each key counts, and when it was appended.
-  private var last: (isTombstone: Bool, time: Timestamp?)?
+  /// The account's last record in each partition, where the last one of each key counts, and when it was appended. Since
+  /// partitions were added, its key may have been in several.
+  private var last: [Int32: (isTombstone: Bool, time: Timestamp?)] = [:]
   /// When the last record of each key was appended, of those that overtake others.
   private var newest: Timestamp?
   private var hashed = 0
@@ -80,7 +81,7 @@ private struct Found {
     if isHashed { hashed += 1 }
     guard isNamed else { return }
     named[LetterPlace(partition: record.position.partition, offset: record.position.offset)] = time
-    if isOfAccount { last = (record.value == nil, time) }
+    if isOfAccount { last[record.position.partition] = (record.value == nil, time) }
     let id = record.headers.last { $0.name == "ce_id" }?.value.map { String(decoding: $0, as: UTF8.self) }
     if let event = id.flatMap({ EventID($0) }) { events.insert(event) }
   }
@@ -107,11 +108,20 @@ private struct Found {
       let newest = named.values.contains { $0 == nil } ? nil : named.values.compactMap(\.self).max()
       return PersonTrace(topic.name, found, .passing(until: newest.map { $0 + lifetime.end }))
     }
-    guard let last, last.isTombstone else {
+    let kept = last.filter { !$0.value.isTombstone }.keys.sorted()
+    guard !last.isEmpty, kept.count < last.count else {
       return PersonTrace(topic.name, found, .staying("until the account is erased"))
     }
+    guard kept.isEmpty else {
+      let places = kept.map(String.init).joined(separator: " ")
+      return PersonTrace(
+        topic.name, "\(found), and a tombstone",
+        .staying("until the account's key has a tombstone in partition \(places), too, which it has left"))
+    }
     let tombstones = state.settings["delete.retention.ms"].flatMap { Int64($0) }.map { Duration.milliseconds($0) }
-    let until = compacted(state, after: last.time, slack).flatMap { time in tombstones.map { time + $0 } }
+    let times = last.values.map(\.time)
+    let newest = times.contains { $0 == nil } ? nil : times.compactMap(\.self).max()
+    let until = compacted(state, after: newest, slack).flatMap { time in tombstones.map { time + $0 } }
     return PersonTrace(topic.name, "\(found), and a tombstone", .passing(until: until))
   }
 
