@@ -323,7 +323,7 @@ import Testing
     try await PreparedStore.with(implementation) { store throws in
       let event = Sample.event("a", at: 1)
       for target in ["mails", "orders"] { try await store.record(step(target, .begun), of: event) }
-      #expect(try await store.discardErasure(of: event.id, target: "mails", note: "bob", at: now) == 1)
+      #expect(try await store.discardErasure(of: event.id, account: nil, target: "mails", note: "bob", at: now) == 1)
       for state in [ErasureStep.State.begun, .failed, .retained] {
         try await store.record([(step("mails", state), event), (step("orders", .failed), event)])
         #expect(
@@ -380,7 +380,7 @@ import Testing
       // Whatever is said of targets that the policy does not name any more, what is settled is over.
       _ = try await store.settle([events[0].settled(by: Sample.eraser)], at: now)
       func discard(_ target: String?, _ note: String) async throws -> Int {
-        try await store.discardErasure(of: events[1].id, target: target, note: note, at: now)
+        try await store.discardErasure(of: events[1].id, account: nil, target: target, note: note, at: now)
       }
       #expect(try await discard("search", "nobody") == 0, "what is erased stays so")
       #expect(try await discard("mails", "bob: gone with its server") == 1)
@@ -432,6 +432,30 @@ import Testing
     }
   }
 
+  /// Whoever may write to the topic can name the id of somebody else's event.
+  @Test(arguments: Implementation.all)
+  func nothingOfAnAccountCoversOrClosesWhatAnEventOfTheSameIDHasLeftOfAnother(_ implementation: Implementation)
+    async throws
+  {
+    func step(_ state: ErasureStep.State) -> ErasureStep {
+      ErasureStep(target: "shop", state: state, before: nil, affected: nil, after: nil, detail: "", time: now)
+    }
+    try await PreparedStore.with(implementation) { store throws in
+      let genuine = Sample.event("a", of: Sample.account(1), at: 2)
+      let forged = Sample.event("a", of: Sample.account(2), at: 1)
+      let own = Sample.event("b", of: Sample.account(2), at: 3)
+      try await store.record(step(.failed), of: genuine)
+      try await store.record(step(.erased), of: own)
+      #expect(try await store.uncoveredTargets(of: [forged, genuine]) == [["shop"], ["shop"]])
+      func discard(_ account: Account) async throws -> Int {
+        try await store.discardErasure(of: genuine.id, account: account, target: nil, note: "eve", at: now)
+      }
+      #expect(try await discard(forged.account) == 0)
+      #expect(try await store.erasureSteps(of: genuine.id) == [step(.failed)])
+      #expect(try await discard(genuine.account) == 1)
+    }
+  }
+
   @Test(arguments: Implementation.all)
   func whatATargetIsAtWorkOnIsWaitedForAndHasNotFailed(_ implementation: Implementation) async throws {
     func step(_ target: String, _ state: ErasureStep.State, _ detail: String) -> ErasureStep {
@@ -480,7 +504,8 @@ import Testing
       #expect(try await due(1) == [all[1]])
       #expect(try await due(2) == [], "its day has not come")
       func close(_ number: Int, _ target: String?) async throws -> Int {
-        try await store.discardErasure(of: events[number].id, target: target, note: "bob: shredded", at: today)
+        try await store.discardErasure(
+          of: events[number].id, account: nil, target: target, note: "bob: shredded", at: today)
       }
       #expect(try await close(0, nil) == 0, "a retention is closed by its name")
       #expect(try await close(2, "invoices") == 0)

@@ -259,10 +259,10 @@ package final class WatchedStore: AccountStore {
   }
 
   package func discardErasure(
-    of event: EventID, target: String?, note: String, at time: Timestamp
+    of event: EventID, account: Account?, target: String?, note: String, at time: Timestamp
   ) async throws(AccountStoreError) -> Int {
     try await watch(.discardErasure) { () throws(AccountStoreError) in
-      try await store.discardErasure(of: event, target: target, note: note, at: time)
+      try await store.discardErasure(of: event, account: account, target: target, note: note, at: time)
     }
   }
 

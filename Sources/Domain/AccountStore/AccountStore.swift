@@ -199,7 +199,7 @@ package protocol AccountStore: TransferStore {
 
   /// The targets that each event's erasure has left open and that no weightier erasure of its account has brought to their
   /// end, in the order of `events`. One of an event that is no less severe, and happened no earlier, covers what the other
-  /// has left there.
+  /// has left there. Nothing of the account covers what an event of the same id has left open of another account.
   func uncoveredTargets(of events: [EventReference]) async throws(AccountStoreError) -> [[String]]
 
   /// How many events there are of which an attempt at erasing has failed, and something is left.
@@ -211,9 +211,11 @@ package protocol AccountStore: TransferStore {
   /// Closes steps of the event's erasure as `discarded`: an operator has decided that nothing more is to be erased there.
   /// `note` takes the place of their detail. Returns the number of steps closed.
   ///
-  /// Of a named target also a retention is closed whose day has come; without a name all open steps are.
+  /// Of a named target also a retention is closed whose day has come; without a name all open steps are. `account` is whose
+  /// steps may be closed, for whoever has the id from a record: another record may bear the id of somebody else's event.
+  /// Where it is nil, the id alone decides.
   func discardErasure(
-    of event: EventID, target: String?, note: String, at time: Timestamp
+    of event: EventID, account: Account?, target: String?, note: String, at time: Timestamp
   ) async throws(AccountStoreError) -> Int
 
   /// The steps retained until the day of `time` or an earlier one, by event and target: at most `limit`, from behind

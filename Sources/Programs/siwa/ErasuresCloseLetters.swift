@@ -18,9 +18,9 @@ struct ErasuresCloseLetters: Command {
     their erasures have left open is closed, too, where a weightier erasure has covered it.
 
     A line on the standard output for each letter that is closed, without personal data. Those of erased accounts that stay
-    are named on the standard error: letters that cannot be read, of a type that this version does not know, of a consumer
-    of your own, of what happened after the erasure, or of an erasure that has left open a target which no weightier one has
-    come to. It may be broken off; the same again changes nothing.
+    are named on the standard error: letters that cannot be read, that did not prove what they say ('unverified'), of a type
+    that this version does not know, of a consumer of your own, of what happened after the erasure, or of an erasure that has
+    left open a target which no weightier one has come to. It may be broken off; the same again changes nothing.
 
     Exit codes: 0 no letter of an erased account waits any more, 1 some stay for a person to decide, 2 the command line, the
     configuration or the store has to change first, 3 the cluster or the store cannot be asked.
@@ -86,7 +86,7 @@ struct ErasuresCloseLetters: Command {
     let release = topic == .quarantine ? QuarantineRelease(verifier, keys: try await box.signingKeys()) : nil
     var read: [(letter: Letter, event: AccountEvent?)] = []
     try await box.contents(of: erased) { letter, content throws(KafkaError) in
-      read.append((letter, content.flatMap { event(in: $0, release) }))
+      read.append((letter, letter.isUnverified ? nil : content.flatMap { event(in: $0, release) }))
     }
     let areMoot = try await judge.areMoot(read, on: topic)
     let decided = zip(read, areMoot).filter(\.1).map(\.0)
@@ -102,7 +102,8 @@ struct ErasuresCloseLetters: Command {
       if case .deadLetters(.dataEraser) = topic {
         for event in decided.compactMap(\.event) {
           _ = try await store.discardErasure(
-            of: event.id, target: nil, note: "discarded by \(person): the account is erased", at: decision.time)
+            of: event.id, account: event.account, target: nil, note: "discarded by \(person): the account is erased",
+            at: decision.time)
         }
       }
       try await box.discard(moot, of: letters, decision) { letter, _ in
@@ -112,7 +113,7 @@ struct ErasuresCloseLetters: Command {
     return erased.count - moot.count
   }
 
-  /// What a letter says; nil where it cannot be read, or is not believed.
+  /// What a letter says; nil where it cannot be read, or is quarantined and not believed.
   private func event(in record: ConsumedRecord, _ release: QuarantineRelease?) -> AccountEvent? {
     var value = record.value ?? []
     if let release {

@@ -49,7 +49,7 @@ struct ErasuresDiscard: Command {
   func run() async -> ExitCode {
     await StoreAccess.open(options) { store throws(AccountStoreError) in
       let closed = try await store.discardErasure(
-        of: event, target: target, note: "discarded by \(person): \(reason)", at: .now)
+        of: event, account: nil, target: target, note: "discarded by \(person): \(reason)", at: .now)
       guard closed > 0 else {
         Terminal.complain("siwa: nothing is open or due of \(event) at \(target)")
         return .failure

@@ -13,7 +13,7 @@ struct LettersDiscard<Room: LetterRoom>: Command {
     """
     The note takes the letters' place on their topic, where it stays; what they say is gone once Kafka has compacted it,
     within a week. Of the data eraser's dead letters, what their erasures have left open is closed in the account store
-    before: 'siwa erasures list' says it no more.
+    before: 'siwa erasures list' says it no more. A letter that did not prove what it says ('unverified') closes nothing.
 
     Exit codes: 0 noted, 1 no such letter waits, 2 the command line or the configuration has to change first, 3 the
     cluster or the store cannot be asked.
@@ -62,8 +62,12 @@ struct LettersDiscard<Room: LetterRoom>: Command {
     let decision = verdict.decision
     let note = "discarded by \(decision.person)" + (decision.reason.map { ": \($0)" } ?? "")
     return await StoreAccess.open(access.options) { store throws(AccountStoreError) in
-      for event in letters.compactMap({ $0["ce_id"] }).compactMap({ EventID($0) }) {
-        _ = try await store.discardErasure(of: event, target: nil, note: note, at: decision.time)
+      // What did not prove what it says has begun no erasure: its id is that of a genuine record.
+      for letter in letters where !letter.isUnverified {
+        guard let event = letter["ce_id"].flatMap({ EventID($0) }),
+          let account = letter.account.flatMap({ Account(key: String(decoding: $0, as: UTF8.self)) })
+        else { continue }
+        _ = try await store.discardErasure(of: event, account: account, target: nil, note: note, at: decision.time)
       }
       return .success
     }

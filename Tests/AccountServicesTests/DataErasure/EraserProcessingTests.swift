@@ -189,7 +189,7 @@ import Testing
     let event = AccountEvent.sample(1).id
     let note = "discarded by bob: " + String(repeating: "é", count: 1000)
     let closed = try await rig.process.store.discardErasure(
-      of: event, target: "shop", note: note, at: ProcessorRig.now)
+      of: event, account: nil, target: "shop", note: note, at: ProcessorRig.now)
     #expect(closed == 1)
     try await until {
       try await rig.process.advance(by: .seconds(60))
@@ -258,7 +258,7 @@ import Testing
     try await until { again.deadLetters().count == 2 }
     #expect(
       try await again.process.store.discardErasure(
-        of: deletion.id, target: nil, note: "bob", at: ProcessorRig.now) == 1)
+        of: deletion.id, account: nil, target: nil, note: "bob", at: ProcessorRig.now) == 1)
     #expect(try await again.open() == [])
     #expect(await again.incomplete() == "0")
     await again.process.drain()

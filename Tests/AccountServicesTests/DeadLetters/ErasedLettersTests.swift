@@ -52,6 +52,13 @@ import Testing
     #expect(try await !isMoot(), "the policy did not name crm any more")
     try await record("crm", .erased, later)
     #expect(try await isMoot())
+    // Somebody has written the id of an event whose erasure is open, in the name of the one who is erased.
+    let (bob, sample) = (AccountEvent.sample(9, of: "bob", .consentRevoked), AccountEvent.sample(1, .consentRevoked))
+    try await record("shop", .failed, .of(bob, store))
+    let forged = AccountEvent(
+      id: bob.id, team: sample.team, audience: sample.audience, subject: sample.subject, kind: .consentRevoked,
+      occurredAt: sample.occurredAt, issuedAt: sample.issuedAt)
+    #expect(try await judge.areMoot([(letter, forged)], on: .deadLetters(of: .dataEraser)) == [false])
     await rig.process.drain()
   }
 }

@@ -124,7 +124,7 @@ private final class Schedule {
       let account = Int.random(in: 0..<Self.accounts.count, using: &random)
       let event = AccountEvent.sample(sent.count, of: Self.accounts[account])
       let partition = Int32(account % 3)
-      let offset = cluster.append(.of(event), to: partition, timestamp: 0)
+      let offset = cluster.append(.of(event), to: partition, timestamp: event.issuedAt.milliseconds)
       sent.append((event, partition, offset))
     }
     for member in members { member.source.wake() }

@@ -136,6 +136,48 @@ import Testing
     }
   }
 
+  /// Another process has replaced the hashing key since this one asked the store last.
+  @Test func whatWasAskedForUnderANewerKeyIsDone() async throws {
+    for consumer in consumers {
+      let rig = try await VerificationRig(consumer)
+      try await rig.process.file.rotateHashKey()
+      let other = try await rig.process.file.open()
+      try await rig.send(.request(.sample(1, .accountDeletionRequested), by: "bob", because: "a letter", other))
+      #expect(said(rig) == ["event-1"])
+      #expect(rig.letters().isEmpty)
+      await other.close()
+      await rig.process.drain()
+    }
+  }
+
+  /// The fence of who is gone holds for all consumers, and until the next sign-in: that much nobody is believed unproven.
+  @Test func whoWritesToTheTopicFencesNobodyThoughTheRelayBelievesWhatIsSaidOfMail() async throws {
+    let address = try #require(RelayAddress("a@privaterelay.appleid.com"))
+    let rig = try await VerificationRig { store in
+      var relay = EmailRelay.consumer(store)
+      relay.verifies = EmailRelayProgram.alwaysVerifies ?? relay.verifies
+      return relay
+    }
+    func status() async throws -> String {
+      switch try await rig.process.store.relayStates(of: [AccountEvent.sample(0).account])[0] {
+      case .known(let state): state.status.rawValue
+      case .erased: "erased"
+      case .unknown: "unknown"
+      }
+    }
+    try await rig.send(.of(.sample(1, .emailEnabled(address, isPrivate: true))))
+    #expect(try await status() == "enabled")
+    try await rig.send(.of(.sample(2, .accountDelete)), .of(.sample(3, .accountDeletionRequested)))
+    #expect(try await status() == "enabled")
+    let letters = rig.process.cluster.appended(on: Topic.deadLetters(of: .emailRelay).name)
+    #expect(letters.count == 2)
+    try await rig.send(.of(.sample(4, .emailDisabled(address, isPrivate: true))))
+    #expect(try await status() == "disabled", "what comes next counts")
+    try await rig.send(try VerificationRig.apple.get().record(of: .sample(5, .accountDelete)))
+    #expect(try await status() == "erased")
+    await rig.process.drain()
+  }
+
   /// From the store to the audit log: both accounts of a transfer are told of, and nobody is named.
   @Test func whatATransferIsAnnouncedWithIsDoneAndLogged() async throws {
     for consumer in consumers {

@@ -32,15 +32,21 @@ final class VerificationRig {
   nonisolated static let apple = Result { try EventSigner() }
 
   /// A process with a topic of these keys, or on what an earlier one has left.
-  init(
+  convenience init(
     _ consumer: EventConsumer, keys: [AppleSigningKey]? = nil, fault: KafkaError? = nil,
     after other: VerificationRig? = nil
+  ) async throws { try await self.init(keys: keys, fault: fault, after: other) { _ in consumer } }
+
+  /// The same of a consumer that is made with the process's store.
+  init(
+    keys: [AppleSigningKey]? = nil, fault: KafkaError? = nil, after other: VerificationRig? = nil,
+    _ make: @escaping @Loop (any AccountStore) -> EventConsumer
   ) async throws {
     let apple = try Self.apple.get().written
     topic = other?.topic ?? KeysTopic(keys ?? [apple], fault)
     let (topic, event) = (topic, AccountEvent.sample(0))
     process = try await ProcessorRig(beside: other?.process) { surroundings in
-      var consumer = consumer
+      var consumer = make(surroundings.store)
       let keys = RecordedSigningKeys(surroundings.agenda, logger: surroundings.logger) { () throws(KafkaError) in
         try topic.read()
       }

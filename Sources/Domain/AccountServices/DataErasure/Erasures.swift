@@ -186,7 +186,8 @@ package final class Erasures {
     let left = try await store.uncoveredTargets(of: [event])[0]
     // By their names: what is begun meanwhile, by another process that has the event, was not judged.
     for target in open where !left.contains(target) {
-      _ = try await store.discardErasure(of: event.id, target: target, note: Self.covered, at: now())
+      _ = try await store.discardErasure(
+        of: event.id, account: event.account, target: target, note: Self.covered, at: now())
     }
     return left
   }

@@ -30,6 +30,9 @@ package struct Letter: Sendable {
   /// Whether the letter is not the record, but only says where it stands.
   package var isShortened: Bool { self[DeadLetter.Header.shortened] != nil }
 
+  /// Whether the record did not prove what it says: nothing was done about it, and nothing it says is to be believed.
+  package var isUnverified: Bool { cause == EventVerification.cause }
+
   /// The text of a header without personal data; nil where there is none.
   package subscript(header: String) -> String? { facts[header] }
 

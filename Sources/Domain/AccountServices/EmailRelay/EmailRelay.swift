@@ -39,13 +39,22 @@ package enum EmailRelay {
     }
   }
 
+  /// Whether an event is of somebody who is gone. The fence that it leaves holds for all consumers, and until the person
+  /// signs in again; so it has to be proven, although no other event is unless the configuration says so.
+  @Sendable static func isFinal(_ event: AccountEvent) -> Bool {
+    switch event.kind {
+    case .accountDelete, .accountDeletionRequested: true
+    case .emailEnabled, .emailDisabled, .consentRevoked, .credentialInvalid, .accountTransferred: false
+    }
+  }
+
   @Sendable private static func decide(_ delivery: Delivery) -> Decision {
     let event = delivery.event
     if event.kind == .accountTransferred { return Decision(Outcome.transferred.rawValue) }
     guard let state = RelayState(event) else {
-      let isGone = !event.kind.endsConsent
       return Decision(
-        Outcome.forgotten.rawValue, changes: isGone ? [.removeRelay, .fenceAccount(isFinal: true)] : [.removeRelay])
+        Outcome.forgotten.rawValue,
+        changes: isFinal(event) ? [.removeRelay, .fenceAccount(isFinal: true)] : [.removeRelay])
     }
     return Decision(
       Outcome.kept.rawValue, changes: [.setRelay(state), .tellSuccessorOfMail(state, of: event.audience)])

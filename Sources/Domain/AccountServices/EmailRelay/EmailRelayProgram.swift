@@ -1,4 +1,4 @@
-import AccountEvents
+package import AccountEvents
 package import AccountStore
 import Configuration
 import EventLoop
@@ -10,6 +10,7 @@ package enum EmailRelayProgram: ConsumerProgram {
   package static var consumer: ConsumerName { .emailRelay }
   package static let summary = "Keeps whether mail to an account may be sent, as Apple said last, and answers mailers."
   package static let administrationPort: UInt16 = 9446
+  package static var alwaysVerifies: (@Sendable (AccountEvent) -> Bool)? { EmailRelay.isFinal }
 
   @Loop
   package static func makeConsumer(

@@ -62,7 +62,7 @@ extension EventProcessor {
     step(record, .taken)
     guard let delivery = delivery(of: record), case .outside(let process) = consumer.work else { return }
     do {
-      try consumer.verify?(record.record, delivery)
+      try consumer.verify(delivery, by: record.record)
       if let supersession = record.supersession {
         try await consumer.lookAtVoid?(delivery, supersession)
         step(record, .void)
@@ -77,7 +77,7 @@ extension EventProcessor {
   func decide(_ record: InFlightRecord, _ decide: EventConsumer.Decide) {
     guard let delivery = delivery(of: record) else { return }
     do {
-      try consumer.verify?(record.record, delivery)
+      try consumer.verify(delivery, by: record.record)
       decided(record, try decide(delivery))
     } catch {
       fail(record, error)

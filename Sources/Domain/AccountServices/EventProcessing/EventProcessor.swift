@@ -16,6 +16,9 @@ package final class EventProcessor {
   /// How many events go into one call of the store at most: the more there are, the more pages they share. A quarter of
   /// what may be in flight, so that the next ones are read and decided while they are being written.
   private static let group = 1024
+  /// How far ahead of the broker's clock an event may be that nobody has to prove. Clocks that are in order are nowhere
+  /// near that.
+  private static let mostBetweenClocks = Duration.seconds(86_400)
 
   let consumer: EventConsumer
   let store: any AccountStore
@@ -238,17 +241,28 @@ package final class EventProcessor {
         let words = "its clock was ahead of the broker's: retry it once that time is over"
         return bury(record, .permanent("ahead-of-time", detail: words), .unreadable)
       }
-      if case .outside = consumer.work { step(record, .begun) } else { step(record, .begunAtOnce) }
+      step(record, isAskedAbout(record) ? .begun : .begunAtOnce)
     } catch {
       bury(record, .permanent(error.code.rawValue, detail: error.detail), .unreadable)
     }
   }
 
-  /// Whether an event of our own is of a clock that was ahead of the broker's, which is nobody's of ours. It would make void
-  /// whatever happens until then, and nobody could take that back.
+  /// Whether the store is asked about an event before anything else. Where a code under the store's key has to prove it, the
+  /// store has to find out first whether there is a newer one.
+  private func isAskedAbout(_ record: InFlightRecord) -> Bool {
+    if case .outside = consumer.work { return true }
+    guard let event = record.event else { return false }
+    return event.kind.isOurOwn && consumer.hasToBeProven(event)
+  }
+
+  /// Whether an event is of a clock that was ahead of the broker's: an event of our own, where it is nobody's of ours, and
+  /// one that nobody has to prove, where it is nobody's at all. It would make void whatever happens until then, and nobody
+  /// could take that back. What Apple has provably signed is the ingress's to judge.
   private func isAhead(_ record: InFlightRecord) -> Bool {
-    guard let event = record.event, event.kind.isOurOwn, let time = record.record.timestamp else { return false }
-    let latest = time.addingReportingOverflow(bounds.clockTolerance.wholeNanoseconds / 1_000_000)
+    guard let event = record.event, let time = record.record.timestamp else { return false }
+    if !event.kind.isOurOwn, consumer.hasToBeProven(event) { return false }
+    let tolerance = event.kind.isOurOwn ? bounds.clockTolerance : Self.mostBetweenClocks
+    let latest = time.addingReportingOverflow(tolerance.wholeNanoseconds / 1_000_000)
     return !latest.overflow && event.occurredAt.milliseconds > latest.partialValue
   }
 

@@ -32,7 +32,7 @@ package enum RecordState: Hashable, Sendable {
 
   /// What has happened to it.
   package enum Step: Hashable, Sendable {
-    /// It is its turn: its consumer works outside of the store, which is asked first.
+    /// It is its turn: the store is asked first, as its consumer works outside of it, or its key has to prove the event.
     case begun
     /// It is its turn: its consumer needs nothing but the event.
     case begunAtOnce

@@ -11,6 +11,9 @@ package final class EventVerification {
   /// How soon an event is looked at again that waits for the first keys: soon, and then more and more seldom.
   private static let pace = RetryPace(first: .milliseconds(100), longest: .seconds(30))
 
+  /// Why a record is put aside that does not prove what it says.
+  package nonisolated static let cause = "unverified"
+
   private let settings: VerificationSettings
   private let keys: RecordedSigningKeys
   private let store: any AccountStore
@@ -55,5 +58,5 @@ package final class EventVerification {
     return .waiting("signing-key-unknown", for: pause, detail: "its key \(id) is not on \(Topic.signingKeys)")
   }
 
-  private static func unverified(_ detail: String) -> ConsumerFailure { .permanent("unverified", detail: detail) }
+  private static func unverified(_ detail: String) -> ConsumerFailure { .permanent(cause, detail: detail) }
 }

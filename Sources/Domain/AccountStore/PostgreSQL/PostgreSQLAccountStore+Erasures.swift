@@ -51,10 +51,11 @@ extension PostgreSQLAccountStore {
 
   /// Closes steps of an erasure.
   func discardErasure(
-    of event: EventID, target: String?, note: String, at time: Timestamp
+    of event: EventID, account: Account?, target: String?, note: String, at time: Timestamp
   ) async throws(AccountStoreError) -> Int {
-    try await database.write { connection in
-      try await PostgreSQLErasures.discard(event, target: target, note: note, at: time, with: connection)
+    try await keyed.write(to: account.map { [$0] } ?? []) { connection, keys in
+      try await PostgreSQLErasures.discard(
+        event, of: account, target: target, note: note, at: time, keys, with: connection)
     }
   }
 

@@ -80,17 +80,17 @@ enum PostgreSQLErasures {
   ) async throws -> [[String]] {
     var batch = Batch()
     for event in events {
-      // A step moves to the newest hash by itself.
-      let hashes = keys.hashing.hashes(of: event.account).suffix(2).map(\.bytes)
       batch.append(
         """
         SELECT target FROM siwa.erasure_step AS step
-        WHERE event_id = $1 AND state IN ('begun', 'failed') AND NOT EXISTS (
+        WHERE event_id = $1 AND state IN ('begun', 'failed') AND (step.hash <> ALL ($2) OR NOT EXISTS (
           SELECT FROM siwa.erasure_step AS other
           WHERE other.hash = ANY ($2) AND other.target = step.target AND other.occurred_at >= $3 AND other.severity >= $4
-            AND other.state IN ('erased', 'retained', 'discarded'))
+            AND other.state IN ('erased', 'retained', 'discarded')))
         ORDER BY number
-        """, event.id.text, PostgreSQLArray(hashes), event.occurredAt.milliseconds, Int64(event.weight.severity))
+        """, event.id.text, stepHashes(of: event.account, keys), event.occurredAt.milliseconds,
+        Int64(event.weight.severity)
+      )
     }
     var targets = Array(repeating: [String](), count: events.count)
     try await connection.run(batch, holding: keys) { execution, row throws(PostgreSQLError) in
@@ -125,16 +125,20 @@ enum PostgreSQLErasures {
     return Int(clamping: count ?? 0)
   }
 
-  /// Closes steps of the event.
+  /// Closes steps of the event; where `account` is given, its alone.
   static func discard(
-    _ event: EventID, target: String?, note: String, at time: Timestamp, with connection: Connection
+    _ event: EventID, of account: Account?, target: String?, note: String, at time: Timestamp, _ keys: StoreKeys,
+    with connection: Connection
   ) async throws -> Int {
-    try await connection.execute(
+    var batch = Batch.locked
+    batch.append(
       """
       UPDATE siwa.erasure_step SET state = 'discarded', detail = $3, at = $4
-      WHERE event_id = $1 AND ($2 = '' OR target = $2)
+      WHERE event_id = $1 AND ($2 = '' OR target = $2) AND (cardinality($6) = 0 OR hash = ANY ($6))
         AND (state IN ('begun', 'failed') OR ($2 <> '' AND state = 'retained' AND right(detail, 10) <= $5))
-      """, event.text, target ?? "", note, time.milliseconds, time.day)
+      """, event.text, target ?? "", note, time.milliseconds, time.day,
+      account.map { stepHashes(of: $0, keys) } ?? PostgreSQLArray([]))
+    return try await connection.run(locked: batch, keys) { _, _ throws(PostgreSQLError) in }.last ?? 0
   }
 
   /// The steps retained until that time or an earlier one, from behind a place on.
@@ -142,8 +146,7 @@ enum PostgreSQLErasures {
     until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int, _ keys: StoreKeys,
     with connection: Connection
   ) async throws -> [RetainedStep] {
-    // A step moves to the newest hash by itself.
-    let hashes = account.map { keys.hashing.hashes(of: $0).suffix(2).map(\.bytes) } ?? []
+    let hashes = account.map { stepHashes(of: $0, keys) } ?? PostgreSQLArray([])
     var batch = Batch()
     batch.append(
       """
@@ -151,7 +154,7 @@ enum PostgreSQLErasures {
       WHERE state = 'retained' AND right(detail, 10) <= $1 AND (cardinality($2) = 0 OR hash = ANY ($2))
         AND (event_id, target) > ($3, $4)
       ORDER BY event_id, target LIMIT $5
-      """, time.day, PostgreSQLArray(hashes), place?.event.text ?? "", place?.target ?? "", Int64(limit))
+      """, time.day, hashes, place?.event.text ?? "", place?.target ?? "", Int64(limit))
     var due: [(account: GenerationHash, step: RetainedStep)] = []
     try await connection.run(batch, holding: keys) { _, row throws(PostgreSQLError) in
       guard let event = EventID(try row.value(0)) else { throw .unexpectedValue("a step of an erasure") }
@@ -165,5 +168,10 @@ enum PostgreSQLErasures {
         ))
     }
     return try due.map { try $0.step.about($0.account.newest(in: keys.hashing)) }
+  }
+
+  /// What steps of the account stand under: a step moves to the newest hash by itself.
+  private static func stepHashes(of account: Account, _ keys: StoreKeys) -> PostgreSQLArray<[UInt8]> {
+    PostgreSQLArray(keys.hashing.hashes(of: account).suffix(2).map(\.bytes))
   }
 }

@@ -203,11 +203,11 @@ package final class SQLiteAccountStore: AccountStore {
 
   /// Closes steps of an erasure.
   package func discardErasure(
-    of event: EventID, target: String?, note: String, at time: Timestamp
+    of event: EventID, account: Account?, target: String?, note: String, at time: Timestamp
   ) async throws(AccountStoreError) -> Int {
     try await writer.run { file throws(AccountStoreError) in
       try file.writeRows { () throws(SQLiteError) in
-        try file.erasures.discard(event, target: target, note: note, at: time)
+        try file.erasures.discard(event, of: account, target: target, note: note, at: time, file.keys.hashing)
       }
     }
   }

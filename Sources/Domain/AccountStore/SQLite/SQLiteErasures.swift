@@ -45,10 +45,10 @@ final class SQLiteErasures {
     uncoveredReading = try database.prepare(
       """
       SELECT target FROM erasure_progress AS step
-      WHERE event_id = ?1 AND state IN ('begun', 'failed') AND NOT EXISTS (
+      WHERE event_id = ?1 AND state IN ('begun', 'failed') AND (step.hash NOT IN (?2, ?3) OR NOT EXISTS (
         SELECT 1 FROM erasure_progress AS other
         WHERE other.hash IN (?2, ?3) AND other.target = step.target AND other.occurred_at >= ?4 AND other.severity >= ?5
-          AND other.state IN ('erased', 'retained', 'discarded'))
+          AND other.state IN ('erased', 'retained', 'discarded')))
       ORDER BY number
       """)
     incompleteCount = try database.prepare(
@@ -68,7 +68,7 @@ final class SQLiteErasures {
     discarding = try database.prepare(
       """
       UPDATE erasure_progress SET state = 'discarded', detail = ?3, at = ?4
-      WHERE event_id = ?1 AND (?2 = '' OR target = ?2)
+      WHERE event_id = ?1 AND (?2 = '' OR target = ?2) AND (coalesce(length(?6), 0) = 0 OR hash IN (?6, ?7))
         AND (state IN ('begun', 'failed') OR (?2 <> '' AND state = 'retained' AND substr(detail, -10) <= ?5))
       """)
     dueReading = try database.prepare(
@@ -121,8 +121,7 @@ final class SQLiteErasures {
 
   /// What the event's erasure has left open and no weightier one of its account covers.
   func uncoveredTargets(of event: EventReference, _ hashing: HashChain) throws(SQLiteError) -> [String] {
-    // A step moves to the newest hash by itself.
-    let hashes = hashing.hashes(of: event.account).suffix(2).map(\.bytes)
+    let hashes = stepHashes(of: event.account, hashing)
     var targets: [String] = []
     try uncoveredReading.forEach(
       event.id.text, hashes.first ?? [], hashes.last ?? [], event.occurredAt.milliseconds, Int64(event.weight.severity)
@@ -142,11 +141,13 @@ final class SQLiteErasures {
     return Int(clamping: count ?? 0)
   }
 
-  /// Closes steps of the event.
+  /// Closes steps of the event; where `account` is given, its alone.
   func discard(
-    _ event: EventID, target: String?, note: String, at time: Timestamp
+    _ event: EventID, of account: Account?, target: String?, note: String, at time: Timestamp, _ hashing: HashChain
   ) throws(SQLiteError) -> Int {
-    try discarding.run(event.text, target ?? "", note, time.milliseconds, time.day)
+    let hashes = account.map { stepHashes(of: $0, hashing) } ?? []
+    try discarding.run(
+      event.text, target ?? "", note, time.milliseconds, time.day, hashes.first ?? [], hashes.last ?? [])
     return database.changes
   }
 
@@ -155,8 +156,7 @@ final class SQLiteErasures {
     until time: Timestamp, of account: Account?, after place: OpenErasure.Place?, limit: Int, _ hashing: HashChain
   ) throws(SQLiteError) -> [RetainedStep] {
     var due: [RetainedStep] = []
-    // A step moves to the newest hash by itself.
-    let hashes = account.map { hashing.hashes(of: $0).suffix(2).map(\.bytes) } ?? []
+    let hashes = account.map { stepHashes(of: $0, hashing) } ?? []
     try dueReading.forEach(
       time.day, hashes.last ?? [], place?.event.text ?? "", place?.target ?? "", Int64(limit), hashes.first ?? []
     ) { row throws(SQLiteError) in
@@ -167,5 +167,10 @@ final class SQLiteErasures {
           detail: try row.value(3), time: try row.time(4)))
     }
     return due
+  }
+
+  /// What steps of the account stand under: a step moves to the newest hash by itself.
+  private func stepHashes(of account: Account, _ hashing: HashChain) -> [[UInt8]] {
+    hashing.hashes(of: account).suffix(2).map(\.bytes)
   }
 }

@@ -1,3 +1,4 @@
+public import AccountEvents
 public import AccountStore
 public import Configuration
 
@@ -23,6 +24,9 @@ public protocol ConsumerProgram: Sendable {
   /// Whether events are verified, unless the configuration says otherwise; not, unless this does. Otherwise whoever may
   /// write to the topic is believed.
   static var verifies: Bool { get }
+  /// Which events are verified whatever the configuration says; nil where it alone decides, as it does unless this says
+  /// otherwise.
+  static var alwaysVerifies: (@Sendable (AccountEvent) -> Bool)? { get }
 
   /// Makes the consumer, once, before anything is read.
   static func makeConsumer(_ own: Own, in surroundings: ConsumerSurroundings) async throws -> EventConsumer
@@ -33,6 +37,8 @@ extension ConsumerProgram {
   public static var explanation: String { "" }
   /// No.
   public static var verifies: Bool { false }
+  /// None.
+  public static var alwaysVerifies: (@Sendable (AccountEvent) -> Bool)? { nil }
 
   /// Runs the program and ends the process.
   public static func main() { ConsumerCommand<Self>.main() }

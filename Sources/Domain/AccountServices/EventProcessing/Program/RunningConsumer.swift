@@ -41,6 +41,7 @@ package final class RunningConsumer {
       _ = keys.readAgain()
       let verification = EventVerification(settings, keys, store: store)
       consumer.verify = verification.check
+      consumer.verifies = configuration.verifies
     }
     let processor = EventProcessor(
       consumer, store: store, log: log, bounds: settings.bounds, agenda: Agenda(SystemAlarmClock()),
