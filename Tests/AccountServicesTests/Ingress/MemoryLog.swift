@@ -16,8 +16,8 @@ final class MemoryLog: EventLog {
   private(set) var signingKeys: [(record: EventRecord, eventsBefore: Int)] = []
   /// Why a record is not taken; nil where it is.
   var fault: (EventRecord) -> EventLogError? = { _ in nil }
-  /// Why a record is not taken that is appended alone; nil where it is.
-  var faultAlone: (EventRecord) -> EventLogError? = { _ in nil }
+  /// Why a record is not taken that is appended alone, nil where it is; the same as otherwise where this is nil.
+  var faultAlone: ((EventRecord) -> EventLogError?)?
   /// Whether a record stands on it although its append is reported to have failed.
   var takesWhatItReportsAsUncertain = false
   /// Why the log is not ready; nil while it is.
@@ -73,7 +73,7 @@ final class MemoryLog: EventLog {
 
   func append(alone record: EventRecord, then report: @escaping Report) {
     if isClosed { Issue.record("an append to a log that was closed") }
-    settle(record, faultAlone(record), report)
+    settle(record, (faultAlone ?? fault)(record), report)
   }
 
   func append(_ record: KafkaRecord, then report: @escaping Report) {

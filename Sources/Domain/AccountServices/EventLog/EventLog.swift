@@ -12,7 +12,7 @@ package protocol EventLog: AnyObject, Sendable {
   func append(_ record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
   /// Appends the record in a request of its own; the same holds for it, but not for the order. A log that refused a record
-  /// as too large may have refused the batch that the record was sent in: only what is refused here is too large itself.
+  /// may have refused the batch that the record was sent in: only what is refused here is at fault itself.
   func append(
     alone record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void)
 
@@ -45,28 +45,28 @@ extension EventLog {
     alone record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) { append(record, then: report) }
 
-  /// Appends the record, and where it is refused as too large once more, alone: for whoever has one record of a key under
+  /// Appends the record, and where it is refused once more, alone: for whoever has one record of a key under
   /// way at a time, because the second time is behind what others have appended meanwhile.
   func append(
-    aloneIfTooLarge record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+    aloneIfRefused record: EventRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     append(record) { [self] result in
-      if result.isTooLarge { append(alone: record, then: report) } else { report(result) }
+      if result.isRefused { append(alone: record, then: report) } else { report(result) }
     }
   }
 
   /// The same with a record that is no event's.
   func append(
-    aloneIfTooLarge record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
+    aloneIfRefused record: KafkaRecord, then report: @escaping @Loop (Result<EventLogPosition, EventLogError>) -> Void
   ) {
     append(record) { [self] result in
-      if result.isTooLarge { append(alone: record, then: report) } else { report(result) }
+      if result.isRefused { append(alone: record, then: report) } else { report(result) }
     }
   }
 }
 
 extension Result<EventLogPosition, EventLogError> {
-  fileprivate var isTooLarge: Bool { if case .failure(let error) = self { error.isTooLarge } else { false } }
+  fileprivate var isRefused: Bool { if case .failure(let error) = self { error.outcome == .refused } else { false } }
 }
 
 /// Where a record stands.

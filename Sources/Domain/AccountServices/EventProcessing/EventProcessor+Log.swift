@@ -71,7 +71,7 @@ extension EventProcessor {
     record.outbound?.isGiven()
     if let letter = outbound.letter {
       // It is shortened only where it is too large by itself.
-      log.append(aloneIfTooLarge: letter) { [weak self] in self?.reported(record, 0, $0) }
+      log.append(aloneIfRefused: letter) { [weak self] in self?.reported(record, 0, $0) }
     }
     for (index, announcement) in outbound.unsaid.enumerated() {
       log.append(announcement) { [weak self] in self?.reported(record, index, $0) }

@@ -223,7 +223,7 @@ package final class OutboxPublisher {
     var published: [EventID] = []
     for record in lane {
       let result = await withCheckedContinuation { continuation in
-        log.append(aloneIfTooLarge: record.record) { continuation.resume(returning: $0) }
+        log.append(aloneIfRefused: record.record) { continuation.resume(returning: $0) }
       }
       if case .failure(let error) = result { return (published, error) }
       published.append(record.id)

@@ -438,6 +438,7 @@ import Testing
   @Test func whatIsTooLargeInABatchIsOnItsTopicAlone() async throws {
     try await PublisherRig.run { rig in
       rig.log.fault = { _ in .tooLarge }
+      rig.log.faultAlone = { _ in nil }
       for number in 1...3 { try await rig.publish(.sample(number)) }
       let key = EventRecord(topic: .signingKeys, key: Array("W6WcOKB".utf8), value: Array("{}".utf8), headers: [])
       _ = try await rig.publisher.publish(key, as: nil)
@@ -452,6 +453,17 @@ import Testing
     try await PublisherRig.run { rig in
       rig.log.fault = { $0.topic == .accountEvents ? .tooLarge : nil }
       rig.log.faultAlone = { $0.text(of: "ce_id") == "event-1" ? .tooLarge : nil }
+      for number in 1...3 { try await rig.publish(.sample(number)) }
+      try await rig.untilDrained()
+      #expect(ids(on: .accountEvents, rig) == ["event-2", "event-3"] && ids(on: .quarantine, rig) == ["event-1"])
+    }
+  }
+
+  /// A broker refuses a batch as a whole, for one of its records or because it was damaged on its way.
+  @Test func whatIsRefusedWithItsBatchAloneIsPublished() async throws {
+    try await PublisherRig.run { rig in
+      rig.log.fault = { $0.topic == .accountEvents ? .sample(.refused) : nil }
+      rig.log.faultAlone = { $0.text(of: "ce_id") == "event-1" ? .sample(.refused) : nil }
       for number in 1...3 { try await rig.publish(.sample(number)) }
       try await rig.untilDrained()
       #expect(ids(on: .accountEvents, rig) == ["event-2", "event-3"] && ids(on: .quarantine, rig) == ["event-1"])

@@ -82,7 +82,7 @@ extension EventPublisher {
   }
 
   private func bring(_ record: SpooledRecord, _ lane: LaneID) {
-    log.append(aloneIfTooLarge: record.record) { [self] report in
+    log.append(aloneIfRefused: record.record) { [self] report in
       switch report {
       case .success:
         note(report)
@@ -101,7 +101,7 @@ extension EventPublisher {
   /// Brings to quarantine what its own topic never takes, where a person decides and its account's later events do not wait
   /// for that. What quarantine does not take either stays.
   private func setAside(_ record: SpooledRecord, as letter: EventRecord, _ lane: LaneID, _ refusal: EventLogError) {
-    log.append(letter) { [self] report in
+    log.append(aloneIfRefused: letter) { [self] report in
       guard case .success = report else { return fail(nil, of: lane, record.sequence, refusal) }
       note(report)
       metrics.quarantined[.refused].increment()

@@ -231,6 +231,7 @@ package final class Spool {
       try await keeper.run { file throws(SpoolError) in try file.probe() }.get()
       // Unless a record was refused meanwhile.
       note(refusal: nil)
+      if stuck.isEmpty { note(nil) }
     } catch {
       note(refusal: error)
     }
@@ -350,7 +351,8 @@ package final class Spool {
       metrics.removals.increment(by: UInt64(content.records + changes.inserts.count - after.records))
       (content, hasRemains) = (after, true)
       stuck.subtract(changes.removals)
-      if stuck.isEmpty { note(nil) }
+      // Where records find no room, a removal that does shows nothing.
+      if stuck.isEmpty, refusal == nil || !changes.inserts.isEmpty { note(nil) }
       return nil
     case .failure(let failure):
       metrics.failures[failure.code == .full ? .full : .write].increment()
