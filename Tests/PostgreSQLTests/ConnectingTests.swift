@@ -156,7 +156,7 @@ import Testing
     ("host=/run/postgresql,db.example sslmode=disable", "disable"), ("host=10.0.0.1", "prefer"),
   ])
   func aServerThatCouldBeAnybodyIsAWeakness(text: String, mode: String) {
-    let weakness = PostgreSQLConfiguration.weakness(of: text)
+    let weakness = PostgreSQLConfiguration.weaknesses(of: text).first
     #expect(weakness?.hasPrefix("sslmode=\(mode) does not make sure who the server is") == true)
     #expect(weakness?.contains("secret") == false)
   }
@@ -166,6 +166,17 @@ import Testing
     "dbname=siwa", "host=localhost", "host=127.0.0.1", "host=::1", "host=db.example hostaddr=127.0.0.1", "nonsense",
   ])
   func aServerThatIsKnownIsNone(text: String) {
-    #expect(PostgreSQLConfiguration.weakness(of: text) == nil)
+    #expect(PostgreSQLConfiguration.weaknesses(of: text) == [])
+  }
+
+  /// libpq would stay with a standby for ever, where that is the first that answers.
+  @Test(arguments: [
+    ("host=a,b", "any"), ("host=a,b target_session_attrs=any", "any"), ("hostaddr=192.0.2.1,192.0.2.2", "any"),
+    ("host=a,b target_session_attrs=read-write", nil), ("host=a,b target_session_attrs=primary", nil), ("host=a", nil),
+  ])
+  func severalHostsOfWhichTheFirstMayOnlyReadAreAWeakness(text: String, attributes: String?) {
+    let weaknesses = PostgreSQLConfiguration.weaknesses(of: "\(text) sslmode=verify-full")
+    #expect(weaknesses.count == (attributes == nil ? 0 : 1))
+    if let attributes { #expect(weaknesses.first?.contains("target_session_attrs=\(attributes) stays") == true) }
   }
 }

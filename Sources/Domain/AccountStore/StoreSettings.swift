@@ -45,7 +45,7 @@ package struct StoreSettings: Configurable {
     database = .sqlite(path: sqlite ?? "")
     if let postgresql {
       database = .postgresql(postgresql, connections: connections)
-      if let weakness = PostgreSQLConfiguration.weakness(of: postgresql.revealed) {
+      for weakness in PostgreSQLConfiguration.weaknesses(of: postgresql.revealed) {
         settings.warn("store.postgresql", weakness)
       }
     }

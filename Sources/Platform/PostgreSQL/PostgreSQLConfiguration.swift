@@ -84,17 +84,28 @@ public struct PostgreSQLConfiguration: Sendable {
       .joined(separator: " ")
   }
 
-  /// Why whoever stands between us and the server could read along or play the server; nil where nobody can, and where
-  /// libpq cannot read `connectionInfo`. Sockets and loopback of this machine are no such place.
-  public static func weakness(of connectionInfo: String) -> String? {
-    guard let options = options(in: connectionInfo) else { return nil }
+  /// What an operator should know of `connectionInfo`: whoever stands between us and the server could read along or play
+  /// the server, of which sockets and loopback of this machine are no such place; or a server that only reads would be
+  /// stayed with although there are others. Empty where there is nothing, and where libpq cannot read it.
+  public static func weaknesses(of connectionInfo: String) -> [String] {
+    guard let options = options(in: connectionInfo) else { return [] }
     let defaults = unsafe Self.options(PQconndefaults())
     func value(_ name: String) -> String { options[name] ?? defaults[name] ?? "" }
-    let mode = value("sslmode")
-    guard mode != "verify-full", mode != "verify-ca" else { return nil }
     // Where there is an address, it is what libpq connects to.
     let names = value("host").split(separator: ",", omittingEmptySubsequences: false)
     let addresses = value("hostaddr").split(separator: ",", omittingEmptySubsequences: false)
+    let attributes = value("target_session_attrs")
+    let isAny = max(names.count, addresses.count) > 1 && (attributes.isEmpty || attributes == "any")
+    return [
+      distrust(value("sslmode"), names, addresses),
+      isAny
+        ? "with several hosts, target_session_attrs=\(attributes.isEmpty ? "any" : attributes) stays with the first that answers, though it only reads: say target_session_attrs=read-write"
+        : nil,
+    ].compactMap(\.self)
+  }
+
+  private static func distrust(_ mode: String, _ names: [Substring], _ addresses: [Substring]) -> String? {
+    guard mode != "verify-full", mode != "verify-ca" else { return nil }
     let isRemote = (0..<max(names.count, addresses.count)).contains { index in
       let address = index < addresses.count ? addresses[index] : ""
       let place = !address.isEmpty ? address : index < names.count ? names[index] : ""

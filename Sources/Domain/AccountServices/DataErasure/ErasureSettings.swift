@@ -154,7 +154,7 @@ extension ErasureSettings.Target {
     switch (sqlite, postgresql, url, topics, ground) {
     case (let file?, nil, nil, nil, nil): self = .sqlite(path: file, statements, foreignKeys: foreignKeys)
     case (nil, let connection?, nil, nil, nil):
-      if let weakness = PostgreSQLConfiguration.weakness(of: connection.revealed) {
+      for weakness in PostgreSQLConfiguration.weaknesses(of: connection.revealed) {
         settings.warn("\(path).postgresql", weakness)
       }
       self = .postgresql(connection: connection, statements, rowSecurity: rowSecurity)
