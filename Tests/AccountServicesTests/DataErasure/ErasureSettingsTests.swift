@@ -1,16 +1,21 @@
 import AccountEvents
 import AccountServices
+import AccountStore
 import Configuration
+import ConsumerSupport
+import EventLoop
+import Kafka
+import Telemetry
 import TestSupport
 import Testing
 
 /// What an operator declares, and what cannot be meant.
-@Suite struct ErasureSettingsTests {
+@Loop @Suite struct ErasureSettingsTests {
   private let directory = TemporaryDirectory()
   private let schema = ConfigurationSchema(prefix: "SIWA", defaultFile: "/nowhere").adding(
     "siwa-data-eraser", ErasureSettings.self)
 
-  private static let targets = """
+  private nonisolated static let targets = """
     data-eraser:
       targets:
         shop:
@@ -24,7 +29,7 @@ import Testing
         search: { topics: [search.users, search.orders], key: sub }
         invoices: { retain: "§ 147 AO", until: 2036-12-31 }
     """
-  private static let teams = """
+  private nonisolated static let teams = """
     teams:
       A1B2C3D4E5: { erase: { consent-revoked: [newsletter] } }
       F1B2C3D4E5: { erase: { consent-revoked: [], account-delete: [search, shop] } }
@@ -34,6 +39,27 @@ import Testing
     _ = directory.write("whsec", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
     return try schema.load(ErasureSettings.self, from: ConfigurationSources(file: directory.write("siwa.yaml", text)))
       .value
+  }
+
+  /// Here one that takes connections and says nothing: what it is asked at the start is asked beside everything else.
+  @Test func aTargetThatHangsHoldsUpNoStart() async throws {
+    let silent = try ListeningSocket(.loopback(port: 0))
+    _ = directory.write("silent", "host=127.0.0.1 port=\(silent.address.port) user=a dbname=a sslmode=disable")
+    let settings = try load(
+      """
+      teams: { A1B2C3D4E5: { erase: { consent-revoked: [crm] } } }
+      data-eraser:
+        targets:
+          crm: { postgresql: silent, count: SELECT $1, erase: [SELECT $1], find: SELECT $1 }
+      """)
+    let (captured, store) = (CapturedLog(), try await StoreOfTests().open())
+    let surroundings = ConsumerSurroundings(
+      store: store, log: MemoryLog(), kafka: try KafkaConfiguration(properties: []), concurrency: 8, teams: [:],
+      registry: MetricsRegistry(), logger: captured.logger())
+    _ = try await DataEraserProgram.makeConsumer(settings, in: surroundings)
+    #expect(!captured.lines.contains { $0.contains("could not be used now") }, "nobody has waited for its answer")
+    silent.close()
+    await store.close()
   }
 
   @Test func readsTargetsInTheirOrderAndEachTeamsPolicy() throws {

@@ -55,7 +55,7 @@ import Testing
     arguments: [
       ("unsigned", ErasureFailure.Code.unsigned), ("other-secret", .unsigned), ("other-id", .unsigned),
       ("an-hour-ago", .unsigned), ("something-left", .remaining),
-      ("too-much-said", .refused), ("not-now", .notNow), ("never", .refused),
+      ("too-much-said", .refused), ("not-now", .notNow), ("gateway", .unavailable), ("never", .refused),
     ])
   func takesNothingForAnErasureThatIsNone(_ answer: String, _ code: ErasureFailure.Code) async throws {
     try await ask(answer) { target, _ in

@@ -51,6 +51,8 @@ class Service(http.server.BaseHTTPRequestHandler):
                 answer["name"] = "Ada"
             case "not-now":
                 return self.reply(503, b"", wanted)
+            case "gateway":
+                return self.reply(504, b"", wanted)
             case "conflict":
                 return self.reply(409, b"", wanted)
             case "never":

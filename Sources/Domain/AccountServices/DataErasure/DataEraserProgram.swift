@@ -17,14 +17,9 @@ package enum DataEraserProgram: ConsumerProgram {
     _ own: ErasureSettings, in surroundings: ConsumerSurroundings
   ) async throws -> EventConsumer {
     let targets = try Erasures.makeTargets(own.targets, kafka: surroundings.kafka, logger: surroundings.logger)
+    // Each beside the others and what follows: one that hangs holds up neither them nor the erasures of all.
     for (name, target) in targets {
-      do throws(ErasureFailure) {
-        try await target.check()
-      } catch {
-        // It may be there when it is needed; a person who waits for an erasure must not be the first to find out.
-        surroundings.logger.error(
-          "an erasure target could not be used now", ["erasure.target": .string(name), "cause": .describing(error)])
-      }
+      Task(executorPreference: Loop.executor) { await look(at: target, named: name, logger: surroundings.logger) }
     }
     let watch = ErasureWatch(surroundings.store, registry: surroundings.registry, logger: surroundings.logger)
     surroundings.accompany(run: { await watch.run() }, drain: { _ in watch.end() })
@@ -36,5 +31,17 @@ package enum DataEraserProgram: ConsumerProgram {
     return DataEraser(
       own.policies, erasures, groups: groups, patience: own.patience, store: surroundings.store, now: { .now }
     ).consumer
+  }
+
+  /// Says where a target could not be used now. It may be there when it is needed; a person who waits for an erasure must
+  /// not be the first to find out.
+  @Loop
+  private static func look(at target: any ErasureTarget, named name: String, logger: Logger) async {
+    do throws(ErasureFailure) {
+      try await target.check()
+    } catch {
+      logger.error(
+        "an erasure target could not be used now", ["erasure.target": .string(name), "cause": .describing(error)])
+    }
   }
 }

@@ -55,6 +55,8 @@ package final class HTTPTarget: ErasureTarget {
     switch response.status {
     case 200, 202: break
     case 408, 409, 425: throw ErasureFailure(.notNow, "status \(response.status)")  // of this request alone
+    // What a gateway says of a service that does not answer.
+    case 502, 504: throw ErasureFailure(.unavailable, "status \(response.status)", retryAfter: response.retryAfter)
     case 429, 500...599:
       throw ErasureFailure(.notNow, "status \(response.status)", retryAfter: response.retryAfter)
     default: throw ErasureFailure(.refused, "status \(response.status)")
