@@ -174,6 +174,8 @@ import EventLoop
     guard !isTimedOut, !isAbandoned else { return false }
     // The server ends. A request whose first bytes are here already was begun all the same.
     transport.descriptor.resumeWaiting()
+    // Its share of this turn may be used up.
+    await Loop.nextTurn()
     do throws(Transport.Failure) { return try take() > 0 || transport.holdsPart } catch { return false }
   }
 
