@@ -108,10 +108,13 @@ private struct Found {
       let newest = named.values.contains { $0 == nil } ? nil : named.values.compactMap(\.self).max()
       return PersonTrace(topic.name, found, .passing(until: newest.map { $0 + lifetime.end }))
     }
-    let kept = last.filter { !$0.value.isTombstone }.keys.sorted()
-    guard !last.isEmpty, kept.count < last.count else {
+    // Who is back has a younger record than any tombstone.
+    guard let youngest = last.values.max(by: { $0.time?.milliseconds ?? .max < $1.time?.milliseconds ?? .max }),
+      youngest.isTombstone
+    else {
       return PersonTrace(topic.name, found, .staying("until the account is erased"))
     }
+    let kept = last.filter { !$0.value.isTombstone }.keys.sorted()
     guard kept.isEmpty else {
       let places = kept.map(String.init).joined(separator: " ")
       return PersonTrace(
