@@ -14,6 +14,9 @@ package struct ErasureStep: Sendable, Hashable {
     case failed
     /// It was not brought to its end, and somebody has decided that it is not to be.
     case discarded
+
+    /// Whether something is left to do.
+    package var isOpen: Bool { self == .begun || self == .failed }
   }
 
   /// The detail of a step that was begun and that the target is at work on: it is waited for, and nothing has failed.

@@ -13,7 +13,8 @@ struct LettersDiscard<Room: LetterRoom>: Command {
     """
     The note takes the letters' place on their topic, where it stays; what they say is gone once Kafka has compacted it,
     within a week. Of the data eraser's dead letters, what their erasures have left open is closed in the account store
-    before: 'siwa erasures list' says it no more. A letter that did not prove what it says ('unverified') closes nothing.
+    before: 'siwa erasures list' says it no more. A letter whose record has not proven what it says closes nothing, and is
+    named where its id is that of an open erasure: 'siwa erasures discard' closes that.
 
     Exit codes: 0 noted, 1 no such letter waits, 2 the command line or the configuration has to change first, 3 the
     cluster or the store cannot be asked.
@@ -62,12 +63,18 @@ struct LettersDiscard<Room: LetterRoom>: Command {
     let decision = verdict.decision
     let note = "discarded by \(decision.person)" + (decision.reason.map { ": \($0)" } ?? "")
     return await StoreAccess.open(access.options) { store throws(AccountStoreError) in
-      // What did not prove what it says has begun no erasure: its id is that of a genuine record.
-      for letter in letters where !letter.isUnverified {
-        guard let event = letter["ce_id"].flatMap({ EventID($0) }),
+      for letter in letters {
+        guard let event = letter["ce_id"].flatMap({ EventID($0) }) else { continue }
+        // Whoever may write to the topic can name the id of an event, and whom it is about.
+        if letter.isBelieved,
           let account = letter.account.flatMap({ Account(key: String(decoding: $0, as: UTF8.self)) })
-        else { continue }
-        _ = try await store.discardErasure(of: event, account: account, target: nil, note: note, at: decision.time)
+        {
+          _ = try await store.discardErasure(of: event, account: account, target: nil, note: note, at: decision.time)
+        } else if try await store.erasureSteps(of: event).contains(where: \.state.isOpen) {
+          Terminal.complain(
+            "siwa: \(letter.place) has not proven that it is of \(event), whose erasure stays open: see 'siwa erasures list'"
+          )
+        }
       }
       return .success
     }

@@ -174,7 +174,7 @@ import Testing
         == [
           "dead-letter-cause not-ours", "dead-letter-attempts 1", "dead-letter-topic apple.account-events.v1",
           "dead-letter-partition 0", "dead-letter-offset 0", "dead-letter-consumer sample",
-          "dead-letter-time 2027-01-15T08:00:00.000Z", "dead-letter-key A1B2C3D4E5/ada",
+          "dead-letter-time 2027-01-15T08:00:00.000Z", "dead-letter-believed true", "dead-letter-key A1B2C3D4E5/ada",
         ])
     #expect(rig.metric(#"siwa_consumer_dead_letters_total{consumer="sample",cause="not-ours"}"#) == "1")
   }

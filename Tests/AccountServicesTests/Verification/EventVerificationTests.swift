@@ -227,6 +227,30 @@ import Testing
     await rig.process.drain()
   }
 
+  /// A state of mail of next year would have all until then void: it has to be proven, whatever else is believed.
+  @Test func whatIsAheadOfTheBrokersClockIsProvenOrPutAside() async throws {
+    let address = try #require(RelayAddress("a@privaterelay.appleid.com"))
+    let rig = try await VerificationRig { store in
+      var relay = EmailRelay.consumer(store)
+      relay.verifies = EmailRelayProgram.alwaysVerifies ?? relay.verifies
+      return relay
+    }
+    func ahead(_ user: String) -> AccountEvent {
+      let event = AccountEvent.sample(1, of: user, .emailEnabled(address, isPrivate: true))
+      return AccountEvent(
+        id: event.id, team: event.team, audience: event.audience, subject: event.subject, kind: event.kind,
+        occurredAt: ProcessorRig.now + .seconds(365 * 86_400), issuedAt: ProcessorRig.now)
+    }
+    try await rig.send(.of(ahead("eve")))
+    let letter = try #require(rig.process.cluster.appended(on: Topic.deadLetters(of: .emailRelay).name).last)
+    #expect(letter.headers.contains(KafkaHeader("dead-letter-cause", "unverified")))
+    #expect(!letter.headers.contains { $0.name == "dead-letter-believed" })
+    // As after a release from quarantine.
+    try await rig.send(try VerificationRig.apple.get().record(of: ahead("ada")))
+    #expect(rig.process.cluster.appended(on: Topic.emailRelay.name).count == 1)
+    await rig.process.drain()
+  }
+
   // MARK: Keys
 
   @Test func anEventOfAKeyThatIsNotThereYetWaitsForIt() async throws {

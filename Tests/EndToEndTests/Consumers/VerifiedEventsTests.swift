@@ -56,13 +56,28 @@ import Testing
       }
       #expect(try stage.shop.customers() == [ada.subject])
 
-      // What is open of an event whose id they bear stays open, whoever is done with them.
+      // What is open of an event whose id they bear stays open, whoever is done with them: nobody can read one of them, and
+      // with a clock that was ahead another one is not even verified.
+      let ahead = AccountEvent(
+        id: deletion.id, team: deletion.team, audience: deletion.audience, subject: deletion.subject,
+        kind: .accountDeletionRequested, occurredAt: .now + .seconds(86_400), issuedAt: .now)
+      let unreadable = KafkaRecord(of: deletion)
+      try await stage.send([
+        KafkaRecord(topic: unreadable.topic, key: unreadable.key, value: [0x78], headers: unreadable.headers),
+        KafkaRecord(of: ahead),
+      ])
+      try await until(every: .milliseconds(200)) {
+        let list = try await stage.siwa("dead-letters", "list", "--consumer", "data-eraser")
+        return list.output.split(separator: "\n").count == 7
+      }
       let crm = ErasureStep(
         target: "crm", state: .failed, before: nil, affected: nil, after: nil, detail: "not-now", time: .now)
       try await stage.store.record(crm, of: .of(deletion, stage.store, severity: 2))
       let discarded = try await stage.siwa(
         "dead-letters", "discard", "--consumer", "data-eraser", "--all", "--reason", "forged")
       #expect(discarded.end == .exit(0), "\(discarded)")
+      #expect(
+        discarded.errors.split(separator: "\n").count { $0.contains("whose erasure stays open") } == 5, "\(discarded)")
       #expect(try await stage.store.erasureSteps(of: deletion.id).map(\.state) == [.failed])
       for member in members { #expect(try await member.end() == .exit(0), "\(member.program.errors)") }
       await progress.close()

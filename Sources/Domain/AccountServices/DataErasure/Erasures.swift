@@ -289,8 +289,3 @@ extension ErasureStep {
   /// service at work the last answer counts all.
   fileprivate var wasBegun: Bool { state.isOpen && !isInProgress && detail != Self.paused && detail != "superseded" }
 }
-
-extension ErasureStep.State {
-  /// Whether something may be left to do.
-  fileprivate var isOpen: Bool { self == .begun || self == .failed }
-}

@@ -17,7 +17,8 @@ package struct DeadLetter: Sendable {
 
   /// What is to be put aside.
   init(
-    _ record: ConsumedRecord, consumer: ConsumerName, cause: String, attempts: Int, isGivenUp: Bool, time: Timestamp
+    _ record: ConsumedRecord, consumer: ConsumerName, cause: String, attempts: Int, isBelieved: Bool, isGivenUp: Bool,
+    time: Timestamp
   ) {
     let origin = RecordOrigin(record)
     var facts = [
@@ -26,6 +27,7 @@ package struct DeadLetter: Sendable {
       KafkaHeader(Header.offset, String(origin.offset)), KafkaHeader(Header.consumer, consumer.text),
       KafkaHeader(Header.time, time.description),
     ]
+    if isBelieved { facts.append(KafkaHeader(Header.believed, "true")) }
     if isGivenUp { facts.append(KafkaHeader(Header.givenUp, "true")) }
     if let key = record.key { facts.append(KafkaHeader(Header.key, key)) }
     // A record without a value would take away the letter, instead of being it.
@@ -64,6 +66,8 @@ package struct DeadLetter: Sendable {
     package static let consumer = "dead-letter-consumer"
     /// When.
     package static let time = "dead-letter-time"
+    /// Of a record that has proven what it says, or does not have to.
+    package static let believed = "dead-letter-believed"
     /// Of one that might have succeeded later: it was tried until the topic was about to forget it.
     package static let givenUp = "dead-letter-given-up"
     /// The record's key.

@@ -33,6 +33,10 @@ package struct Letter: Sendable {
   /// Whether the record did not prove what it says: nothing was done about it, and nothing it says is to be believed.
   package var isUnverified: Bool { cause == EventVerification.cause }
 
+  /// Whether the record has proven what it says to the consumer that put it aside, or did not have to. Letters of earlier
+  /// versions do not say so.
+  package var isBelieved: Bool { self[DeadLetter.Header.believed] != nil }
+
   /// The text of a header without personal data; nil where there is none.
   package subscript(header: String) -> String? { facts[header] }
 

@@ -31,7 +31,7 @@ public struct EventConsumer: Sendable {
   /// Throws where an event is not to be believed, before anything is done about it or noted of it; what it throws means
   /// the same as what `process` throws. Nil where the topic is believed.
   package var verify: (@Loop @Sendable (ConsumedRecord, Delivery) throws(ConsumerFailure) -> Void)?
-  /// Which events `verify` is asked about; the topic is believed in the others.
+  /// Which events `verify` is asked about; the topic is believed in the others, unless they are ahead of their time.
   package var verifies: @Sendable (AccountEvent) -> Bool = { _ in true }
   /// What is true now of the keys of a compacted topic that it announces on. Nil where the order of its announcements
   /// does not matter, as of outcomes.
@@ -76,15 +76,6 @@ public struct EventConsumer: Sendable {
     _ name: ConsumerName, outcomes: [String], interest: @escaping @Sendable (AccountEvent) -> Interest?,
     decide: @escaping Decide
   ) -> EventConsumer { EventConsumer(name: name, outcomes: outcomes, interest: interest, work: .local(decide)) }
-
-  /// Whether an event has to be proven by its record.
-  func hasToBeProven(_ event: AccountEvent) -> Bool { verify != nil && verifies(event) }
-
-  /// Throws where an event has to be proven, and its record does not.
-  @Loop
-  func verify(_ delivery: Delivery, by record: ConsumedRecord) throws(ConsumerFailure) {
-    if hasToBeProven(delivery.event) { try verify?(record, delivery) }
-  }
 
   /// Whether an event that something has made void is looked at before that is noted.
   var looksAtVoid: Bool { lookAtVoid != nil || verify != nil }

@@ -207,7 +207,7 @@ extension EventProcessor {
       metadata(of: record, failure))
     let letter = DeadLetter(
       record.record, consumer: consumer.name, cause: failure.cause, attempts: record.attempts.count + 1,
-      isGivenUp: isGivenUp, time: now())
+      isBelieved: isBelieved(record), isGivenUp: isGivenUp, time: now())
     record.outbound = Outbound(letter, cause: failure.cause)
     self.step(record, step)
   }
@@ -222,8 +222,8 @@ extension EventProcessor {
     logger.error("events waited in a partition that has begun anew: they go to the dead letters", metadata)
     for record in records.sorted(by: { $0.offset < $1.offset }) {
       let letter = DeadLetter(
-        record.record, consumer: consumer.name, cause: cause, attempts: record.attempts.count, isGivenUp: false,
-        time: now())
+        record.record, consumer: consumer.name, cause: cause, attempts: record.attempts.count,
+        isBelieved: isBelieved(record), isGivenUp: false, time: now())
       record.outbound = Outbound(letter, cause: cause)
       step(record, .hopeless)
     }

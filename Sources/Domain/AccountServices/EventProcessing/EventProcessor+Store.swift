@@ -62,7 +62,7 @@ extension EventProcessor {
     step(record, .taken)
     guard let delivery = delivery(of: record), case .outside(let process) = consumer.work else { return }
     do {
-      try consumer.verify(delivery, by: record.record)
+      try prove(record, delivery)
       if let supersession = record.supersession {
         try await consumer.lookAtVoid?(delivery, supersession)
         step(record, .void)
@@ -77,11 +77,18 @@ extension EventProcessor {
   func decide(_ record: InFlightRecord, _ decide: EventConsumer.Decide) {
     guard let delivery = delivery(of: record) else { return }
     do {
-      try consumer.verify(delivery, by: record.record)
+      try prove(record, delivery)
       decided(record, try decide(delivery))
     } catch {
       fail(record, error)
     }
+  }
+
+  /// Throws where a record has to prove what it says, and does not.
+  private func prove(_ record: InFlightRecord, _ delivery: Delivery) throws(ConsumerFailure) {
+    guard let verify = consumer.verify, hasToBeProven(record) else { return }
+    try verify(record.record, delivery)
+    record.isProven = true
   }
 
   private func delivery(of record: InFlightRecord) -> Delivery? {

@@ -16,8 +16,8 @@ package final class EventProcessor {
   /// How many events go into one call of the store at most: the more there are, the more pages they share. A quarter of
   /// what may be in flight, so that the next ones are read and decided while they are being written.
   private static let group = 1024
-  /// How far ahead of the broker's clock an event may be that nobody has to prove. Clocks that are in order are nowhere
-  /// near that.
+  /// How far ahead of the broker's clock an event may be that nobody verifies. Clocks that are in order are nowhere near
+  /// that.
   private static let mostBetweenClocks = Duration.seconds(86_400)
 
   let consumer: EventConsumer
@@ -252,16 +252,32 @@ package final class EventProcessor {
   private func isAskedAbout(_ record: InFlightRecord) -> Bool {
     if case .outside = consumer.work { return true }
     guard let event = record.event else { return false }
-    return event.kind.isOurOwn && consumer.hasToBeProven(event)
+    return event.kind.isOurOwn && hasToBeProven(record)
   }
 
-  /// Whether an event is of a clock that was ahead of the broker's: an event of our own, where it is nobody's of ours, and
-  /// one that nobody has to prove, where it is nobody's at all. It would make void whatever happens until then, and nobody
-  /// could take that back. What Apple has provably signed is the ingress's to judge.
+  /// Whether a record has to prove what it says. An event of Apple's that is ahead of the broker's clock has to wherever it
+  /// can be verified: believed, it would make void what happens until then.
+  func hasToBeProven(_ record: InFlightRecord) -> Bool {
+    guard consumer.verify != nil, let event = record.event else { return false }
+    return consumer.verifies(event) || !event.kind.isOurOwn && isAhead(record, by: bounds.clockTolerance)
+  }
+
+  /// Whether what a record says was proven, or does not have to be.
+  func isBelieved(_ record: InFlightRecord) -> Bool {
+    record.isProven || record.event != nil && !hasToBeProven(record)
+  }
+
+  /// Whether an event is put aside for its time: one of our own of a clock that was ahead of the broker's, which is nobody's
+  /// of ours, and one that nobody verifies and is far from any clock. It would make void whatever happens until then, and
+  /// nobody could take that back. What Apple has provably signed is the ingress's to judge.
   private func isAhead(_ record: InFlightRecord) -> Bool {
+    guard let event = record.event else { return false }
+    if event.kind.isOurOwn { return isAhead(record, by: bounds.clockTolerance) }
+    return consumer.verify == nil && isAhead(record, by: Self.mostBetweenClocks)
+  }
+
+  private func isAhead(_ record: InFlightRecord, by tolerance: Duration) -> Bool {
     guard let event = record.event, let time = record.record.timestamp else { return false }
-    if !event.kind.isOurOwn, consumer.hasToBeProven(event) { return false }
-    let tolerance = event.kind.isOurOwn ? bounds.clockTolerance : Self.mostBetweenClocks
     let latest = time.addingReportingOverflow(tolerance.wholeNanoseconds / 1_000_000)
     return !latest.overflow && event.occurredAt.milliseconds > latest.partialValue
   }

@@ -17,6 +17,8 @@ final class InFlightRecord {
   /// What it says, once that was read.
   var event: AccountEvent?
   var reference: EventReference?
+  /// Whether it has proven what it says.
+  var isProven = false
   /// What has made it void, where the consumer wants to look at that.
   var supersession: Supersession?
   var decision: Decision?

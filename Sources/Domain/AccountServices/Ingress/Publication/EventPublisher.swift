@@ -332,7 +332,7 @@ package final class EventPublisher {
 
 extension EventPublisher {
   /// How long a failure of the log counts where the cluster answers: only what comes afterwards shows that it is well again.
-  private static let memory = Duration.seconds(30)
+  private static let memory = Duration.seconds(10)
 
   /// Asks whether records can be accepted now.
   func check() async -> Readiness.State {
