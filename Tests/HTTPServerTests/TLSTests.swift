@@ -120,14 +120,7 @@ import Testing
   /// The same of a peer that has shown something good: it waits for nobody's turn, but gives its own up.
   @Loop
   @Test func aProvenPeerThatSendsNothingButNewKeysLetsTheLoopTurn() async throws {
-    let certificate = try TestCertificate()
-    let server = try TestServer(tls: certificate.configuration, handler: echo)
-    let (busy, other) = (try TLSClient(server.server.address), try TLSClient(server.server.address))
-    for client in [busy, other] {
-      try await client.handshake()
-      try await client.send(request)
-      #expect(try await client.answer().status == 200)
-    }
+    let (server, busy, other) = try await withTwoProven()
     let passed = server.server.turnstile.passed
     let updates = (0..<3000).flatMap { _ in busy.updateKeys() }
     let turns = Turns()
@@ -147,14 +140,7 @@ import Testing
   /// The same where each piece has a byte of a request in it: what is incomplete is read on at once, and no share ends.
   @Loop
   @Test func aProvenPeerThatSendsAByteBetweenNewKeysLetsTheLoopTurn() async throws {
-    let certificate = try TestCertificate()
-    let server = try TestServer(tls: certificate.configuration, handler: echo)
-    let (busy, other) = (try TLSClient(server.server.address), try TLSClient(server.server.address))
-    for client in [busy, other] {
-      try await client.handshake()
-      try await client.send(request)
-      #expect(try await client.answer().status == 200)
-    }
+    let (server, busy, other) = try await withTwoProven()
     let bytes = request.utf8.flatMap { byte in (0..<200).flatMap { _ in busy.updateKeys() } + busy.seal([byte]) }
     let turns = Turns()
     let observer = LoopTurnObserver { _ in turns.count += 1 }
@@ -166,6 +152,20 @@ import Testing
     #expect(turns.count >= (bytes.count - 20_000) / 2048)
     withExtendedLifetime(observer) {}
     await server.close()
+  }
+
+  /// A server, and two clients that have shown something good.
+  @Loop
+  private func withTwoProven() async throws -> (TestServer, TLSClient, TLSClient) {
+    let certificate = try TestCertificate()
+    let server = try TestServer(tls: certificate.configuration, handler: echo)
+    let clients = (try TLSClient(server.server.address), try TLSClient(server.server.address))
+    for client in [clients.0, clients.1] {
+      try await client.handshake()
+      try await client.send(request)
+      #expect(try await client.answer().status == 200)
+    }
+    return (server, clients.0, clients.1)
   }
 
   @Loop

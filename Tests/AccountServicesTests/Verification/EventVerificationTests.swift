@@ -27,6 +27,15 @@ import Testing
     return [outside, inside]
   }
 
+  /// The e-mail relay as its program has it, unless somebody says otherwise.
+  private func relay() async throws -> VerificationRig {
+    try await VerificationRig { store in
+      var relay = EmailRelay.consumer(store)
+      relay.verifies = EmailRelayProgram.alwaysVerifies ?? relay.verifies
+      return relay
+    }
+  }
+
   private func said(_ rig: VerificationRig) -> [String] {
     rig.process.cluster.appended(on: Topic.outcomes.name).map { String(decoding: $0.value ?? [], as: UTF8.self) }
   }
@@ -153,11 +162,7 @@ import Testing
   /// The fence of who is gone holds for all consumers, and until the next sign-in: that much nobody is believed unproven.
   @Test func whoWritesToTheTopicFencesNobodyThoughTheRelayBelievesWhatIsSaidOfMail() async throws {
     let address = try #require(RelayAddress("a@privaterelay.appleid.com"))
-    let rig = try await VerificationRig { store in
-      var relay = EmailRelay.consumer(store)
-      relay.verifies = EmailRelayProgram.alwaysVerifies ?? relay.verifies
-      return relay
-    }
+    let rig = try await relay()
     func status() async throws -> String {
       switch try await rig.process.store.relayStates(of: [AccountEvent.sample(0).account])[0] {
       case .known(let state): state.status.rawValue
@@ -230,11 +235,7 @@ import Testing
   /// A state of mail of next year would have all until then void: it has to be proven, whatever else is believed.
   @Test func whatIsAheadOfTheBrokersClockIsProvenOrPutAside() async throws {
     let address = try #require(RelayAddress("a@privaterelay.appleid.com"))
-    let rig = try await VerificationRig { store in
-      var relay = EmailRelay.consumer(store)
-      relay.verifies = EmailRelayProgram.alwaysVerifies ?? relay.verifies
-      return relay
-    }
+    let rig = try await relay()
     func ahead(_ user: String) -> AccountEvent {
       let event = AccountEvent.sample(1, of: user, .emailEnabled(address, isPrivate: true))
       return AccountEvent(
