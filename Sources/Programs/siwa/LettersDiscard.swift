@@ -72,7 +72,7 @@ struct LettersDiscard<Room: LetterRoom>: Command {
           _ = try await store.discardErasure(of: event, account: account, target: nil, note: note, at: decision.time)
         } else if try await store.erasureSteps(of: event).contains(where: \.state.isOpen) {
           Terminal.complain(
-            "siwa: \(letter.place) has not proven that it is of \(event), whose erasure stays open: see 'siwa erasures list'"
+            "siwa: \(letter.place) has not proven that it is about event \(event), whose erasure stays open: see 'siwa erasures list'"
           )
         }
       }

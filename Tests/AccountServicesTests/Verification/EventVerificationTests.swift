@@ -159,6 +159,24 @@ import Testing
     }
   }
 
+  /// What Apple has signed stands in the value: whoever copies it may write beside it whatever they like.
+  @Test func aLetterIsBelievedOnlyWhereKeyAndHeadersSayWhatWasProven() async throws {
+    let rig = try await VerificationRig(
+      EventConsumer("sample", outcomes: [], interest: { _ in Interest(severity: 0, yieldsTo: []) }) { _ in
+        throw ConsumerFailure.permanent("no-policy")
+      })
+    let genuine = try VerificationRig.apple.get().record(of: .sample(1))
+    let otherKey = KafkaRecord(
+      topic: genuine.topic, key: AccountEvent.sample(1, of: "bob").account.key, value: genuine.value,
+      headers: genuine.headers)
+    try await rig.send(genuine, genuine.with("ce_id", "event-2"), otherKey)
+    let letters = rig.process.cluster.appended(on: Topic.deadLetters(of: "sample").name)
+    let areBelieved = letters.map { $0.headers.contains(KafkaHeader("dead-letter-believed", "true")) }
+    #expect(areBelieved.count == 3 && areBelieved.count { $0 } == 1 && rig.letters().first == "event-1 no-policy")
+    #expect(areBelieved.first == true)
+    await rig.process.drain()
+  }
+
   /// The fence of who is gone holds for all consumers, and until the next sign-in: that much nobody is believed unproven.
   @Test func whoWritesToTheTopicFencesNobodyThoughTheRelayBelievesWhatIsSaidOfMail() async throws {
     let address = try #require(RelayAddress("a@privaterelay.appleid.com"))

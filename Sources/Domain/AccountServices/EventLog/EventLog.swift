@@ -106,9 +106,6 @@ package struct EventLogError: Error, Sendable, Equatable {
 }
 
 extension EventLogError {
-  /// Whether the log refused a record as too large, or the batch that it was sent in.
-  var isTooLarge: Bool { outcome == .refused && reason == KafkaError.Code.recordTooLarge.rawValue }
-
   /// The spool did not take what had to queue in it.
   init(_ error: SpoolError) {
     self.init(.unavailable, reason: "spool-\(error.code.rawValue)", detail: "\(error)")

@@ -5,9 +5,9 @@ package import Telemetry
 
 /// The log on Kafka. A producer that dies is replaced.
 ///
-/// A broker refuses a batch as a whole that is larger than the topic's `max.message.bytes`, whose default holds any batch of
-/// librdkafka's. Where a topic takes less, records are appended alone by a second producer, which makes no batches. Most
-/// programs never have one.
+/// A broker refuses a batch as a whole: for its size, where the topic takes less than `max.message.bytes` is by default, or
+/// for one of its records. What was refused is appended alone, by a second producer, which makes no batches. Most programs
+/// never have one.
 @Loop
 package final class KafkaEventLog: EventLog {
   /// Short, because the end of the program waits for a check that is on its way.

@@ -70,7 +70,7 @@ extension EventProcessor {
     }
     record.outbound?.isGiven()
     if let letter = outbound.letter {
-      // It is shortened only where it is too large by itself.
+      // It is shortened only where it is refused by itself.
       log.append(aloneIfRefused: letter) { [weak self] in self?.reported(record, 0, $0) }
     }
     for (index, announcement) in outbound.unsaid.enumerated() {

@@ -87,6 +87,7 @@ extension EventProcessor {
   /// Throws where a record has to prove what it says, and does not.
   private func prove(_ record: InFlightRecord, _ delivery: Delivery) throws(ConsumerFailure) {
     guard let verify = consumer.verify, hasToBeProven(record) else { return }
+    record.isProven = false
     try verify(record.record, delivery)
     record.isProven = true
   }

@@ -262,9 +262,12 @@ package final class EventProcessor {
     return consumer.verifies(event) || !event.kind.isOurOwn && isAhead(record, by: bounds.clockTolerance)
   }
 
-  /// Whether what a record says was proven, or does not have to be.
+  /// Whether what a record says was proven, or does not have to be, and its key and its headers, which nobody has signed,
+  /// say the same.
   func isBelieved(_ record: InFlightRecord) -> Bool {
-    record.isProven || record.event != nil && !hasToBeProven(record)
+    guard let event = record.event, record.isProven || !hasToBeProven(record) else { return false }
+    return record.record.key == event.account.key
+      && record.record.headers.last { $0.name == "ce_id" }?.value == Array(event.id.text.utf8)
   }
 
   /// Whether an event is put aside for its time: one of our own of a clock that was ahead of the broker's, which is nobody's

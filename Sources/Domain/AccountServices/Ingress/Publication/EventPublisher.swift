@@ -198,7 +198,6 @@ package final class EventPublisher {
         metrics.spooled.increment()
         remember(submission)
         submission.sequence = sequence
-        if case .failure(let error) = submission.report, isHopeless(error, submission) { note(error, of: sequence) }
         perform(lanes.stored(submission, as: sequence, in: lane, at: Loop.now), in: lane)
         wakeDrain()
       case .failure(let refusal):
@@ -273,11 +272,10 @@ package final class EventPublisher {
     logger.warning("the log fails or is late: the spool takes over", ["cause": .string(cause())])
   }
 
-  /// Whether the log never takes a record. A new one that is refused as too large is soon tried alone, and one that its own
-  /// topic refuses is brought to quarantine; nil stands for one that quarantine did not take.
+  /// Whether the log never takes a record. A new one that is refused, maybe for what else was in its batch, is soon tried
+  /// alone; nil stands for one that was, and that quarantine did not take either.
   private func isHopeless(_ error: EventLogError, _ submission: Submission?) -> Bool {
-    guard let submission else { return error.outcome == .refused }
-    return error.outcome == .refused && !error.isTooLarge && EventRecord(letterOf: submission.record) == nil
+    submission == nil && error.outcome == .refused
   }
 
   /// Says once of each record that the log refuses it.
@@ -332,7 +330,7 @@ package final class EventPublisher {
 
 extension EventPublisher {
   /// How long a failure of the log counts where the cluster answers: only what comes afterwards shows that it is well again.
-  private static let memory = Duration.seconds(10)
+  private static let memory = Duration.seconds(30)
 
   /// Asks whether records can be accepted now.
   func check() async -> Readiness.State {

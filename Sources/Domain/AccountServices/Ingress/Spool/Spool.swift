@@ -317,6 +317,7 @@ package final class Spool {
     var failure = await commit(group.changes)
     var refusal = failure
     if failure != nil, !group.inserts.isEmpty, !group.removals.isEmpty {
+      note(refusal: failure)
       // Neither fails because of the other; and a disk without room for records may have some for removals, which make
       // room.
       refusal = await commit(SpoolFile.Changes(inserts: [], removals: group.changes.removals))
