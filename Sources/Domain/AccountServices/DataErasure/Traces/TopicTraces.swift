@@ -122,9 +122,7 @@ private struct Found {
         .staying("until the account's key has a tombstone in partition \(places), too, which it has left"))
     }
     let tombstones = state.settings["delete.retention.ms"].flatMap { Int64($0) }.map { Duration.milliseconds($0) }
-    let times = last.values.map(\.time)
-    let newest = times.contains { $0 == nil } ? nil : times.compactMap(\.self).max()
-    let until = compacted(state, after: newest, slack).flatMap { time in tombstones.map { time + $0 } }
+    let until = compacted(state, after: youngest.time, slack).flatMap { time in tombstones.map { time + $0 } }
     return PersonTrace(topic.name, "\(found), and a tombstone", .passing(until: until))
   }
 
