@@ -21,12 +21,13 @@ final class SpoolRig {
 
   /// Opens the spool, runs `body` with it, and closes it.
   func open<Value>(
-    _ directory: String? = nil, limit: Int = 1 << 30, _ body: @Loop (Spool) async throws -> Value
+    _ directory: String? = nil, limit: Int = 1 << 30, probing: Duration = Spool.probing,
+    _ body: @Loop (Spool) async throws -> Value
   ) async throws -> Value {
     registry = MetricsRegistry()
     let spool = try await Spool.open(
-      directory: directory ?? self.directory, limit: limit, now: { [self] in now }, registry: registry,
-      logger: log.logger())
+      directory: directory ?? self.directory, limit: limit, probing: probing, now: { [self] in now },
+      registry: registry, logger: log.logger())
     let result: Result<Value, any Error>
     do { result = .success(try await body(spool)) } catch { result = .failure(error) }
     await spool.close()

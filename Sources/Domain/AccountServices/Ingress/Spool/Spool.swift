@@ -13,7 +13,7 @@ package final class Spool {
   /// a record that only comes and goes must not cost that too.
   private static let patience = Duration.milliseconds(500)
   /// How often a disk that took no record is asked whether it would, so that nobody has to lose one to find out.
-  private static let probing = Duration.seconds(2)
+  package nonisolated static let probing = Duration.seconds(2)
 
   /// How many records it holds.
   package var depth: Int { content.records }
@@ -60,6 +60,7 @@ package final class Spool {
   /// What the file holds, as long as it is not open.
   private var held: [HeldRecord] = []
   private let probe = Deadline()
+  private let probing: Duration
   private let survey = Deadline()
   /// Whether the file and its log may hold what is gone.
   private var hasRemains = true
@@ -70,11 +71,12 @@ package final class Spool {
   /// A damaged file is set aside, and the spool begins anew. On a disk that is so full that the file cannot be opened, the
   /// spool refuses all records, and publishes none, until it can be: what it holds is only counted.
   package static func open(
-    directory: String, limit: Int, now: @escaping @Sendable () -> Timestamp, registry: MetricsRegistry, logger: Logger
+    directory: String, limit: Int, probing: Duration = Spool.probing, now: @escaping @Sendable () -> Timestamp,
+    registry: MetricsRegistry, logger: Logger
   ) async throws(SpoolError) -> Spool {
     let keeper = SpoolKeeper(directory)
     let opening = try await keeper.open(at: now())
-    let spool = Spool(directory, limit, keeper, opening.content, now, SpoolMetrics(registry), logger)
+    let spool = Spool(directory, limit, probing, keeper, opening.content, now, SpoolMetrics(registry), logger)
     SpoolMetrics.add(spool, to: registry)
     await spool.begin(opening)
     return spool
@@ -105,10 +107,11 @@ package final class Spool {
   }
 
   private init(
-    _ directory: String, _ limit: Int, _ keeper: SpoolKeeper, _ content: SpoolFile.Content,
+    _ directory: String, _ limit: Int, _ probing: Duration, _ keeper: SpoolKeeper, _ content: SpoolFile.Content,
     _ now: @escaping @Sendable () -> Timestamp, _ metrics: SpoolMetrics, _ logger: Logger
   ) {
-    (self.directory, self.limit, self.keeper, self.content) = (directory, limit, keeper, content)
+    (self.directory, self.limit, self.probing, self.keeper) = (directory, limit, probing, keeper)
+    self.content = content
     (self.now, self.metrics, self.logger, lastSequence) = (now, metrics, logger, content.lastSequence)
     pause.onPass { [weak self] in self?.startWorking(afterPause: true) }
     probe.onPass { [weak self] in
@@ -280,7 +283,7 @@ package final class Spool {
       logger.notice("the spool's disk answers again", ["spool.directory": .string(directory)])
     }
     self.refusal = refusal
-    if refusal != nil, !isClosed { probe.set(.now + Self.probing) }
+    if refusal != nil, !isClosed { probe.set(.now + probing) }
   }
 
   /// Looks how many damaged files there are, again and again while there are any.
