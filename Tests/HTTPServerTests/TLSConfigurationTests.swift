@@ -1,4 +1,5 @@
 import EventLoop
+import Foundation
 import TestSupport
 import Testing
 
@@ -85,5 +86,17 @@ import Testing
       try HTTPServer(configuration, handler: echo)
     }
     await taken.close()
+  }
+
+  @Test func namesTheIssuerThatIsMissingInTheFile() async throws {
+    let directory = TemporaryDirectory()
+    let files = try await SignedCertificate(in: directory)
+    let alone = TLSServerConfiguration(certificateFile: files.certificate, privateKeyFile: files.key)
+    #expect(try alone.check() == "/CN=An authority")
+    let both = try [files.certificate, files.issuer].map { try String(contentsOfFile: $0, encoding: .utf8) }.joined()
+    let chain = directory.write("chain.pem", both)
+    #expect(try TLSServerConfiguration(certificateFile: chain, privateKeyFile: files.key).check() == nil)
+    let own = try TestCertificate()
+    #expect(try own.configuration.check() == nil)
   }
 }

@@ -68,6 +68,9 @@ public final class HTTPServer {
   /// When the certificate expires, in seconds since 1970; nil without TLS.
   public var certificateNotAfter: Int64? { certificate?.context.notAfter }
 
+  /// The issuer of a certificate that is served alone, though another one has signed it; nil otherwise, and without TLS.
+  public var missingCertificateIssuer: String? { certificate?.context.missingIssuer }
+
   /// Looks at the files of the certificate: what was replaced serves the handshakes from here on, what cannot be used
   /// leaves all as it is. To be called every few seconds; `insisting` where somebody wants to know now.
   public func renewCertificate(insisting: Bool) -> CertificateRenewal {

@@ -48,8 +48,8 @@ public struct TLSServerConfiguration: Sendable, Equatable {
   }
 
   /// Reads both files as a server does that is made with them. Throws `.certificate`, `.privateKey` or `.tls` where none
-  /// could be.
-  public func check() throws(HTTPServerError) { _ = try TLSContext(self) }
+  /// could be. Returns the issuer of a certificate that stands in its file alone, though another one has signed it.
+  public func check() throws(HTTPServerError) -> String? { try TLSContext(self).missingIssuer }
 }
 
 /// Why a server could not be made.

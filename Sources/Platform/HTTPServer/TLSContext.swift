@@ -83,6 +83,18 @@ import EventLoop
   /// The second, since 1970, in which the certificate expires.
   var notAfter: Int64? { unsafe certificate.flatMap { unsafe Self.seconds(X509_get0_notAfter($0)) } }
 
+  /// The issuer of a certificate that stands in its file alone, though another one has signed it; nil otherwise. A client
+  /// that does not have the issuer's certificate refuses ours, and browsers, which fetch it, hide that (RFC 8446, section
+  /// 4.4.2: all but the root is to be sent).
+  var missingIssuer: String? {
+    guard let certificate = unsafe certificate, unsafe copenssl_has_chain(handle) == 0 else { return nil }
+    let issuer = unsafe X509_get_issuer_name(certificate)
+    if unsafe X509_NAME_cmp(issuer, X509_get_subject_name(certificate)) == 0 { return nil }
+    var words = [CChar](repeating: 0, count: 256)
+    guard unsafe X509_NAME_oneline(issuer, &words, CInt(words.count)) != nil else { return nil }
+    return String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   private var certificate: OpaquePointer? { unsafe SSL_CTX_get0_certificate(handle) }
 
   private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {

@@ -36,6 +36,10 @@ static inline int copenssl_set_min_version(SSL_CTX *context, int version) {
 static inline int copenssl_set_versions(SSL *connection, int version) {
   return SSL_set_min_proto_version(connection, version) && SSL_set_max_proto_version(connection, version);
 }
+static inline int copenssl_has_chain(SSL_CTX *context) {
+  STACK_OF(X509) *chain = NULL;
+  return SSL_CTX_get0_chain_certs(context, &chain) == 1 && chain != NULL && sk_X509_num(chain) > 0;
+}
 static inline long copenssl_set_session_cache_off(SSL_CTX *context) {
   return SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }

@@ -143,6 +143,14 @@ import Testing
     #expect(loaded.warnings.first?.message.contains("librdkafka 2.6") == true)
   }
 
+  @Test func warnsOfACertificateWithoutItsChain() async throws {
+    let files = try await SignedCertificate(in: directory)
+    let changes = ["SIWA_INGRESS_CERTIFICATE": files.certificate, "SIWA_INGRESS_PRIVATE_KEY": files.key]
+    let loaded = try schema.load(IngressConfiguration.self, from: sources(changes))
+    #expect(loaded.warnings.map(\.origin) == [.variable("SIWA_INGRESS_CERTIFICATE")])
+    #expect(loaded.warnings.first?.message.contains("its issuer (/CN=An authority)") == true)
+  }
+
   @Test func warnsWhereTheMetricsAreVisibleToTheNetwork() throws {
     let loaded = try schema.load(IngressConfiguration.self, from: sources(["SIWA_INGRESS_ADMIN": "10.0.0.1:9443"]))
     #expect(loaded.warnings.map(\.origin) == [.variable("SIWA_INGRESS_ADMIN")])

@@ -48,6 +48,9 @@ package final class CertificateWatch {
       renewals.increment()
       logger.notice("certificate replaced", ["tls.notAfter": .integer(Int(server.certificateNotAfter ?? 0))])
       checkValidity()
+      if let issuer = server.missingCertificateIssuer {
+        logger.warning("the certificate stands alone, without that of its issuer", ["tls.issuer": .string(issuer)])
+      }
     case .failed(let error):
       failures.increment()
       logger.error(
