@@ -19,6 +19,10 @@ package final class MemorySource: EventSource {
   package private(set) var commits = 0
   /// Why the cluster does not say what partitions hold; nil where it does.
   package var silence: KafkaError?
+  /// Partitions of which nothing is fetched, though the cluster says what they hold.
+  package var withheld: Set<TopicPartition> = []
+  /// Partitions of which the cluster says nothing, as they have no leader.
+  package var leaderless: Set<TopicPartition> = []
   /// What keeps the topics from being read.
   package var topicsFault: KafkaError?
   package var isMember = false
@@ -99,7 +103,8 @@ package final class MemorySource: EventSource {
     // As librdkafka: nothing is read while partitions are handed over.
     guard leaving.isEmpty else { return [] }
     var taken: [ConsumedRecord] = []
-    for (partition, position) in positions.sorted(by: { $0.key < $1.key }) where !paused.contains(partition) {
+    for (partition, position) in positions.sorted(by: { $0.key < $1.key })
+    where !paused.contains(partition) && !withheld.contains(partition) {
       let (some, next) = cluster.read(partition, from: position, upTo: limit - taken.count)
       positions[partition] = next
       taken += some
@@ -168,7 +173,9 @@ package final class MemorySource: EventSource {
   ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
     if let silence { throw silence }
     return Dictionary(
-      uniqueKeysWithValues: partitions.map { ($0.key, cluster.extent(of: $0.key, newerThan: $0.value)) })
+      uniqueKeysWithValues: partitions.filter { !leaderless.contains($0.key) }.map {
+        ($0.key, cluster.extent(of: $0.key, newerThan: $0.value))
+      })
   }
 
   package func checkTopics(within limit: Duration) async throws(KafkaError) {
@@ -176,7 +183,8 @@ package final class MemorySource: EventSource {
   }
 
   package func knownEnd(of partition: TopicPartition) -> Int64? {
-    cluster.records[partition] == nil ? nil : cluster.extent(of: partition).end
+    if withheld.contains(partition) { return positions[partition] }
+    return cluster.records[partition] == nil ? nil : cluster.extent(of: partition).end
   }
 
   package func close() async {

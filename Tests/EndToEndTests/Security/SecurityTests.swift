@@ -298,6 +298,18 @@ private final class SecureRehearsal {
     }
     let ingress = try await stage.startIngress(secure.environment(as: "siwa-ingress"))
     try await until { try await ingress.get("/readyz").text.contains("kafka: ready") }
+    let revoker = try #require(members.first)
+    try await without("siwa-token-revoker", "Read", topic) { rule in
+      // It may still ask what the topic holds, so that nothing but fetching is refused, which librdkafka says once.
+      try access.grant([AccessRule(program: rule.program, resource: .topic, name: topic, operation: "Describe")])
+      _ = try await revoker.program.line(with: "reading failed", "Topic authorization failed")
+      _ = try await simulator.notify(.emailEnabled, "eve", to: try ingress.url)
+      try await until(every: .milliseconds(100)) {
+        try await revoker.get("/readyz").text.contains("nothing comes of \(topic)")
+      }
+      #expect(try await revoker.metric("siwa_consumer_lag{consumer=\"token-revoker\"}") > 0)
+    }
+    try await until(every: .milliseconds(100)) { try await revoker.get("/readyz").status == 200 }
     try await without("siwa-data-eraser", "Read", Topic.signingKeys.name) { rule in
       let member = try await stage.start(.dataEraser, secure.environment(as: "siwa-data-eraser"))
       _ = try await member.program.line(with: "Apple's signing keys cannot be read")

@@ -49,6 +49,9 @@ final class AssignedPartition {
   /// How often it was to be read from its first record on.
   var timesMovedBack = 0
 
+  /// Whether it brings what it holds.
+  var fetching = FetchHealth()
+
   // What of it was announced.
   /// The mark that the store has of it; nil until it is claimed, and where the consumer announces nothing.
   var mark: AnnouncedMark?

@@ -165,7 +165,9 @@ extension EventProcessor {
   /// How many records lie before what is done, in all partitions.
   var lag: Int64 {
     partitions.values.reduce(0) { sum, work in
-      guard let end = source?.knownEnd(of: work.place), let offset = work.progress.offset ?? work.committed else {
+      // What is fetched alone would say that there is nothing to read where nothing may be.
+      let ends = [source?.knownEnd(of: work.place), work.fetching.end].compactMap(\.self)
+      guard let end = ends.max(), let offset = work.progress.offset ?? work.committed else {
         return sum
       }
       return sum + max(0, end - offset)

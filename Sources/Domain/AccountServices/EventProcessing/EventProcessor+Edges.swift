@@ -219,22 +219,24 @@ extension EventProcessor {
 
   private func survey() async {
     await askWhatIsUnknown()
-    let asked = partitions.filter {
-      !$0.value.isLeaving && !$0.value.isForeign && !isMovingBack($0.value) && $0.value.continuity.next != nil
-    }
+    let asked = partitions.filter { !$0.value.isLeaving && !$0.value.isForeign && !isMovingBack($0.value) }
     let continuities = asked.mapValues(\.continuity)
     guard let source, !asked.isEmpty else { return }
     let extents: [TopicPartition: PartitionExtent]
     do throws(KafkaError) {
       extents = try await source.extents(of: continuities.mapValues(\.times), within: Self.surveyLimit)
     } catch {
+      note([:], of: asked)
       // Reading says itself what keeps it from going on; the next survey asks again.
       return logger.debug("partitions could not be compared with what is read of them", error.metadata)
     }
+    note(extents, of: asked)
     var moving: [AssignedPartition] = []
     for (place, extent) in extents {
       // What has gone on meanwhile has gone on from the place that was asked about, or has begun anew already.
-      guard var continuity = continuities[place], let partition = asked[place], !partition.isLeaving else { continue }
+      guard var continuity = continuities[place], let partition = asked[place], !partition.isLeaving,
+        continuity.next != nil
+      else { continue }
       let finding = continuity.compare(with: extent)
       guard case .begunAnew = finding else {
         // What is missing is told where reading comes to it.
@@ -247,6 +249,42 @@ extension EventProcessor {
       moving.append(new)
     }
     await moveBack(moving)
+  }
+
+  /// Notes whether partitions bring what they hold, and says where they begin or cease to.
+  private func note(_ extents: [TopicPartition: PartitionExtent], of asked: [TopicPartition: AssignedPartition]) {
+    let isDry = isAwaiting || hasRunDry
+    hasRunDry = false
+    for (place, partition) in asked where !partition.isLeaving {
+      let next = partition.continuity.next
+      let wasSilent = partition.fetching.fault(next: next) != nil
+      if let extent = extents[place] {
+        partition.fetching.answered(
+          extent, next: next, fetchedEnd: source?.knownEnd(of: place),
+          isAwaited: isDry && !room.isPaused(partition.room))
+      } else {
+        partition.fetching.unanswered(next: next)
+      }
+      guard let fault = partition.fetching.fault(next: next), !wasSilent else { continue }
+      var metadata = LogMetadata(of: place)
+      if case .silent(let end) = fault { metadata.set("kafka.end", .integer(end)) }
+      logger.warning("nothing comes of a partition", metadata)
+    }
+  }
+
+  /// Of which partitions nothing comes, in words; nil where all bring what they hold.
+  var silentPartitions: String? {
+    let silent = partitions.values.compactMap { partition in
+      partition.fetching.fault(next: partition.continuity.next).map { (partition.place, $0) }
+    }
+    guard let (place, fault) = silent.min(by: { $0.0 < $1.0 }) else { return nil }
+    let more = silent.count == 1 ? "" : " (and of \(silent.count - 1) more)"
+    switch fault {
+    case .silent(let end):
+      return "nothing comes of \(place)\(more), though it ends at \(end): may its topic be read?"
+    case .unanswered:
+      return "nobody can say what is on \(place)\(more): it may have no leader"
+    }
   }
 
   /// Asks what the group has committed where nobody could say so when partitions came.

@@ -30,7 +30,7 @@ extension EventProcessor {
       do throws(KafkaError) {
         // One partition must not take the room of all others.
         let limit = min(left > 0 ? left : .max, Self.most, bounds.inFlightPerPartition)
-        guard let event = try await source.nextEvent(upTo: limit) else { return }
+        guard let event = try await nextEvent(of: source, upTo: limit) else { return }
         note(readingFailed: nil)
         await note(event)
       } catch {
@@ -44,6 +44,14 @@ extension EventProcessor {
     }
   }
 
+  private func nextEvent(of source: any EventSource, upTo limit: Int) async throws(KafkaError) -> GroupEvent? {
+    isAwaiting = true
+    defer { isAwaiting = false }
+    let event = try await source.nextEvent(upTo: limit)
+    if case .records(let records) = event, records.count < limit { hasRunDry = true }
+    return event
+  }
+
   /// How it is with its share of the group's partitions.
   package func groupState() async -> Readiness.State {
     guard let source else { return health.state(isMember: false, at: agenda.now) }
@@ -52,7 +60,7 @@ extension EventProcessor {
     do throws(KafkaError) {
       // librdkafka says only once that a topic may not be read, or is gone.
       try await source.checkTopics(within: Self.topicsLimit)
-      return .ready
+      return silentPartitions.map { .notReady(cause: $0) } ?? .ready
     } catch {
       // Where the cluster does not answer, another part says so.
       return error.code == .brokerUnavailable || error.code == .closed ? state : .notReady(cause: "\(error)")

@@ -56,6 +56,9 @@ package final class EventProcessor {
   var leftPaused: Set<TopicPartition> = []
   /// Whether reading goes well.
   var health = GroupHealth()
+  /// Whether the source is being waited for, and whether it has had nothing left to hand over since partitions were asked
+  /// about last.
+  var (isAwaiting, hasRunDry) = (false, false)
   var isCommitPlanned = false
   var isSurveyPlanned = false
   var isStoreFailing = false

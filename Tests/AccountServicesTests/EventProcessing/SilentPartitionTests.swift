@@ -1,0 +1,113 @@
+import AccountServices
+import ConsumerSupport
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// A partition of which nothing comes does not look like one on which there is nothing.
+@Loop @Suite(.timeLimit(.minutes(10))) struct SilentPartitionTests {
+  private let one = TopicPartition.events(0)
+  private let other = TopicPartition.events(1)
+
+  /// A process that has two partitions, and has processed an event of each.
+  private func rig(_ calls: Calls) async throws -> ProcessorRig {
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0, 1)
+    try await rig.send(.sample(1, of: "user-1"))
+    try await rig.send(.sample(2, of: "user-2"), partition: 1)
+    try await surveys(1, rig)
+    return rig
+  }
+
+  private func surveys(_ count: Int, _ rig: ProcessorRig) async throws {
+    for _ in 0..<count { try await rig.advance(by: .seconds(10)) }
+  }
+
+  private func lag(_ rig: ProcessorRig) -> String? { rig.metric("siwa_consumer_lag") }
+
+  private func lines(_ rig: ProcessorRig) -> [String] {
+    rig.captured.lines.filter { $0.contains("nothing comes of a partition") }
+  }
+
+  @Test func recordsThatAreNotFetchedAreLagAndKeepTheConsumerFromBeingReady() async throws {
+    let calls = Calls()
+    let rig = try await rig(calls)
+    rig.source.withheld = [other]
+    try await rig.send(.sample(3, of: "user-1"))
+    try await rig.send(.sample(4, of: "user-2"), partition: 1)
+    try await surveys(3, rig)
+    #expect(calls.events == ["event-1", "event-2", "event-3"] && lag(rig) == "1")
+    let cause = "nothing comes of \(other), though it ends at 2: may its topic be read?"
+    #expect(await rig.processor.groupState() == .notReady(cause: cause))
+    try await surveys(3, rig)
+    #expect(lines(rig).count == 1)
+    rig.source.withheld = []
+    rig.source.wake()
+    try await rig.untilIdle()
+    #expect(calls.events.last == "event-4" && lag(rig) == "0")
+    #expect(await rig.processor.groupState() == .ready)
+    await rig.drain()
+  }
+
+  @Test func aPartitionThatNobodyCouldReadFromTheBeginningIsSeenToo() async throws {
+    let rig = try await ProcessorRig(Calls().consumer())
+    (rig.source.withheld, rig.source.silence) = ([one], KafkaError(.timedOut, detail: "nobody answers"))
+    try await rig.assign(0)
+    rig.source.silence = nil
+    try await rig.send(.sample(1))
+    try await surveys(3, rig)
+    #expect(await rig.processor.groupState() != .ready)
+    await rig.drain()
+  }
+
+  @Test func aPartitionWithoutALeaderIsNamed() async throws {
+    let rig = try await rig(Calls())
+    rig.source.leaderless = [one, other]
+    try await surveys(1, rig)
+    #expect(await rig.processor.groupState() == .ready)
+    try await surveys(1, rig)
+    let cause = "nobody can say what is on \(one) (and of 1 more): it may have no leader"
+    #expect(await rig.processor.groupState() == .notReady(cause: cause))
+    rig.source.leaderless = []
+    try await surveys(1, rig)
+    #expect(await rig.processor.groupState() == .ready)
+    await rig.drain()
+  }
+
+  @Test func aQuietTopicAndOneThatIsPausedAreInOrder() async throws {
+    let calls = Calls()
+    let rig = try await rig(calls)
+    try await surveys(6, rig)
+    #expect(await rig.processor.groupState() == .ready)
+    calls.fault = { _ in throw ConsumerFailure.transient("told-to", detail: "told to") }
+    for number in 0..<100 { rig.put(.of(.sample(number + 10, of: "user-\(number)"))) }
+    try await rig.untilIdle()
+    #expect(rig.source.paused == [one])
+    try await surveys(3, rig)
+    #expect(rig.source.paused == [one])
+    #expect(await rig.processor.groupState() == .ready)
+    await rig.drain()
+  }
+
+  /// How an empty partition is after three questions, of which the cluster says that it holds `extent`.
+  private func fault(
+    _ extent: PartitionExtent, next: Int64?, fetchedEnd: Int64?, isAwaited: Bool = true
+  ) -> FetchHealth.Fault? {
+    var health = FetchHealth()
+    for _ in 1...3 { health.answered(extent, next: next, fetchedEnd: fetchedEnd, isAwaited: isAwaited) }
+    return health.fault(next: next)
+  }
+
+  @Test func onlyWhatWouldHaveToBeFetchedIsMissed() {
+    let extent = PartitionExtent(first: 0, end: 9, firstNewer: [:])
+    #expect(fault(extent, next: 5, fetchedEnd: 5) == .silent(end: 9))
+    #expect(fault(extent, next: nil, fetchedEnd: nil) == .silent(end: 9))
+    // Marks of transactions are behind the last record, and are fetched.
+    #expect(fault(extent, next: 5, fetchedEnd: 9) == nil)
+    // As long as there is more to take, librdkafka need not fetch any.
+    #expect(fault(extent, next: 5, fetchedEnd: 5, isAwaited: false) == nil)
+    // All has been deleted.
+    #expect(fault(PartitionExtent(first: 9, end: 9, firstNewer: [:]), next: nil, fetchedEnd: nil) == nil)
+  }
+}
