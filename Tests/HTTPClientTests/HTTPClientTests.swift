@@ -78,8 +78,8 @@ import Testing
   }
 
   /// The server answers the first request, then reads one and closes, as one does that ends meanwhile.
-  @Test(arguments: [true, false])
-  func sendsTwiceOnlyWhatMayHappenTwice(isRepeatable: Bool) async throws {
+  @Test(arguments: [true, false], ["POST code=1", "POST ", "DELETE "])
+  func sendsTwiceOnlyWhatMayHappenTwice(isRepeatable: Bool, words: String) async throws {
     var count = 0
     let server = try ScriptedServer { peer in
       while await peer.request() != nil {
@@ -91,16 +91,20 @@ import Testing
     defer { server.close() }
     let client = HTTPClient(.testing())
     _ = try await client.send(.get(server.url(), within: .seconds(300), maximumBodySize: 5))
-    let request = HTTPClientRequest.post(
-      Array("code=1".utf8), to: server.url(), headers: [], isRepeatable: isRepeatable, within: .seconds(300),
-      maximumBodySize: 5)
+    let (method, body) = (words.prefix { $0 != " " }, words.drop { $0 != " " }.dropFirst())
+    let request =
+      method == "POST"
+      ? HTTPClientRequest.post(
+        Array(body.utf8), to: server.url(), headers: [], isRepeatable: isRepeatable, within: .seconds(300),
+        maximumBodySize: 5)
+      : .delete(server.url(), headers: [], isRepeatable: isRepeatable, within: .seconds(300), maximumBodySize: 5)
     if isRepeatable {
       #expect(try await client.send(request).status == 200)
     } else {
       let error = await #expect(throws: HTTPClientError.self) { try await client.send(request) }
       #expect(error?.code == .interrupted)
     }
-    #expect(server.requests.count(where: { $0.hasPrefix("POST") }) == (isRepeatable ? 2 : 1))
+    #expect(server.requests.count(where: { $0.hasPrefix(method) }) == (isRepeatable ? 2 : 1))
   }
 
   /// Over one connection, unless so much time goes by that it is not trusted any more.

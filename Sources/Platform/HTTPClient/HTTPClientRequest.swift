@@ -20,7 +20,8 @@ public struct HTTPClientRequest: Sendable {
   public var body: [UInt8]
   /// Whether the server may get it twice. A kept connection may die before the first byte of an answer; libcurl then
   /// sends the request once more, on a new one. Where that must not be, the request fails with `.interrupted`; so that
-  /// this happens seldom, it goes over no connection that was idle for more than 5 seconds.
+  /// this happens seldom, it goes over no connection that was idle for more than 5 seconds, and over a new one where it
+  /// has no body.
   public var isRepeatable: Bool
   /// How long everything may take, from the call to the answer's last byte, waiting for a free connection included.
   public var deadline: Duration

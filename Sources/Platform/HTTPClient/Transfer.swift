@@ -100,7 +100,10 @@ import EventLoop
   private func apply(_ request: HTTPClientRequest) throws(HTTPClientError) {
     try set(CURLOPT_URL, request.url.text)
     // Where nobody may know what came of it, a connection is only trusted that was used a moment ago.
-    if !request.isRepeatable { try set(CURLOPT_MAXAGE_CONN, 5) }
+    // Without a body there is nothing that could be kept back from a repetition; on a new connection libcurl has none.
+    if !request.isRepeatable {
+      if request.body.isEmpty { try set(CURLOPT_FRESH_CONNECT, 1) } else { try set(CURLOPT_MAXAGE_CONN, 5) }
+    }
     switch request.method {
     case .get: try set(CURLOPT_HTTPGET, 1)
     case .delete: try set(CURLOPT_CUSTOMREQUEST, "DELETE")
