@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import TestSupport
 import Testing
 
@@ -33,7 +34,7 @@ import Testing
     ("enable.idempotence", "false"), ("acks", "1"), ("request.required.acks", "0"), ("message.timeout.ms", "1000"),
     ("delivery.timeout.ms", "0"), ("delivery.report.only.error", "true"), ("transactional.id", "t"),
     ("log.queue", "true"), ("allow.auto.create.topics", "true"), ("partitioner", "random"),
-    ("partitioner", "consistent_random"),
+    ("partitioner", "consistent_random"), ("topic.blacklist", "^apple"),
   ]
 
   @Test(arguments: contradictions) func aProducerSaysWhatItDependsOn(_ row: (property: String, value: String)) throws {
@@ -50,7 +51,7 @@ import Testing
   @Test(arguments: [
     ("enable.auto.commit", "true"), ("group.id", "other"), ("group.instance.id", "other"), ("log.queue", "true"),
     ("partition.assignment.strategy", "range"), ("auto.offset.reset", "latest"), ("auto.offset.reset", "error"),
-    ("allow.auto.create.topics", "true"),
+    ("allow.auto.create.topics", "true"), ("topic.blacklist", "^apple"),
   ])
   func aConsumerSaysWhatItDependsOn(property: String, value: String) throws {
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9"), (property, value)])
@@ -60,6 +61,14 @@ import Testing
         log: { _ in })
     }
     #expect(error?.detail.hasPrefix("\(property) cannot be set to anything but ") == true)
+  }
+
+  @Test func whoNeverAsksAgainWhatThereIsIsRefused() throws {
+    let property = "topic.metadata.refresh.interval.ms"
+    for kind in [KafkaConfiguration.ClientKind.consumer(nil), .producer(deadline: .seconds(5))] {
+      #expect(try configuration([(property, "-1")]).contradictions(to: kind).map(\.property) == [property])
+      #expect(try configuration([(property, "1000")]).contradictions(to: kind).isEmpty)
+    }
   }
 
   @Test func anAdminMakesNoTopicsByAskingForThem() throws {
@@ -114,7 +123,10 @@ import Testing
     let token = files.write("token", "eyJ.eyJ.e30\n")
     #expect(KafkaConfiguration.fault(property: property, value: token) == nil)
     #expect(try configuration(mechanism + [(property, token)]).refusal(byClient: .admin) == nil)
-    for path in [files.path + "/nothing", files.write("empty", "\n"), files.write("binary", "\u{7f}")] {
+    // Nobody writes into the pipe: it does not hold the program up.
+    let pipe = files.path + "/pipe"
+    #expect(unsafe mkfifo(pipe, 0o600) == 0)
+    for path in [pipe, files.path + "/nothing", files.write("empty", "\n"), files.write("binary", "\u{7f}")] {
       #expect(KafkaConfiguration.fault(property: property, value: path)?.contains(path) == true)
     }
   }

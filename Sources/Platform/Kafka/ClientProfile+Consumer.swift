@@ -25,15 +25,14 @@ extension ClientProfile {
         Requirement(
           names: ["partition.assignment.strategy"], value: "cooperative-sticky",
           reason: "a partition stays where it is unless it has to move, and is handed over with its offsets committed"),
-        noTopics, log,
+        noTopics, allTopics, log,
       ],
-      minima: membership.map { membership in
-        [
+      minima: [newPartitions]
+        + [membership].compactMap(\.self).map { membership in
           Minimum(
             name: "max.poll.interval.ms", value: Int(membership.handover.wholeNanoseconds / 1_000_000) * 2,
             reason: "a member that hands partitions over would be put out of its group")
-        ]
-      } ?? [])
+        })
   }
 
   /// The group of a reader without one: librdkafka assigns no partitions without a name here. Nothing is committed under

@@ -32,6 +32,15 @@ struct ClientProfile {
     names: ["allow.auto.create.topics"], value: "false",
     reason: "a broker would make topics that do not keep what is promised: 'siwa topics create' makes them")
 
+  /// A client that does not see a topic knows nothing of it, and says nothing.
+  static let allTopics = Requirement(
+    names: ["topic.blacklist"], value: nil, reason: "the program's topics would seem not to be there")
+
+  /// With -1, librdkafka asks no more what there is once it knows.
+  static let newPartitions = Minimum(
+    name: "topic.metadata.refresh.interval.ms", value: 1,
+    reason: "nobody would see partitions that are added, nor where a partition has gone")
+
   /// A configuration with all of it, or what speaks against it.
   func apply(_ configuration: KafkaConfiguration) throws(KafkaError) -> ClientConfiguration {
     let result = ClientConfiguration()

@@ -60,7 +60,8 @@ extension ClientProfile {
         Requirement(
           names: ["partitioner"], value: "murmur2_random",
           reason: "the records of one key stay in one partition, in order; the Java clients find the same one"),
-        noTopics, log,
-      ])
+        noTopics, allTopics, log,
+      ],
+      minima: [newPartitions])
   }
 }

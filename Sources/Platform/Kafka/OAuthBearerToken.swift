@@ -61,7 +61,8 @@ enum OAuthBearerToken {
   private struct Fault: Error { let words: String }
 
   private static func read(_ path: String) -> Result<String, Fault> {
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    // Not blocking: of a pipe, the other end may never come.
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
       return .failure(Fault(words: "\(path) cannot be opened: \(unsafe String(cString: strerror(errno)))"))
     }
