@@ -21,7 +21,7 @@ package final class MemorySource: EventSource {
   package var silence: KafkaError?
   /// Partitions of which nothing is fetched, though the cluster says what they hold.
   package var withheld: Set<TopicPartition> = []
-  /// Partitions of which the cluster says nothing, as they have no leader.
+  /// Partitions without a leader.
   package var leaderless: Set<TopicPartition> = []
   /// What keeps the topics from being read.
   package var topicsFault: KafkaError?
@@ -173,17 +173,17 @@ package final class MemorySource: EventSource {
   ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] {
     if let silence { throw silence }
     return Dictionary(
-      uniqueKeysWithValues: partitions.filter { !leaderless.contains($0.key) }.map {
-        ($0.key, cluster.extent(of: $0.key, newerThan: $0.value))
-      })
+      uniqueKeysWithValues: partitions.map { ($0.key, cluster.extent(of: $0.key, newerThan: $0.value)) })
   }
 
-  package func checkTopics(within limit: Duration) async throws(KafkaError) {
+  package func checkTopics(within limit: Duration) async throws(KafkaError) -> Set<TopicPartition> {
     if let topicsFault { throw topicsFault }
+    return leaderless
   }
 
   package func knownEnd(of partition: TopicPartition) -> Int64? {
-    if withheld.contains(partition) { return positions[partition] }
+    // As with librdkafka, by what was fetched last.
+    if withheld.contains(partition) || paused.contains(partition) { return positions[partition] }
     return cluster.records[partition] == nil ? nil : cluster.extent(of: partition).end
   }
 

@@ -98,7 +98,7 @@ import Testing
     let cluster = try await Cluster.real(.shared())
     let topic = try await cluster.makeTopic(1)
     let good = try GroupMember(cluster, ConsumerGroup("check-\(topic)"), topic)
-    try await good.consumer.checkTopics(within: Self.patience)
+    #expect(try await good.consumer.checkTopics(within: Self.patience) == [])
     await good.stop()
     await good.consumer.close()
     let lost = try GroupMember(cluster, ConsumerGroup("check-nowhere-\(topic)"), cluster.nameOfNoTopic)

@@ -57,6 +57,20 @@ import Testing
     }
   }
 
+  @Test(.timeLimit(.minutes(10))) func aPartitionWithoutALeaderIsNamedByTheCheck() async throws {
+    let embedded = try EmbeddedCluster(brokers: 1)
+    try embedded.createTopic("topic", partitions: 2)
+    let consumer = try Consumer(
+      KafkaConfiguration(properties: [("bootstrap.servers", embedded.bootstrapServers)]),
+      group: GroupMembership(ConsumerGroup("group"), instance: nil, handover: .seconds(60)), log: { _ in })
+    try consumer.subscribe(to: ["topic"])
+    #expect(try await consumer.checkTopics(within: .seconds(300)) == [])
+    let partition = TopicPartition("topic", 1)
+    embedded.takeLeader(of: partition)
+    #expect(try await consumer.checkTopics(within: .seconds(300)) == [partition])
+    await consumer.close()
+  }
+
   @Test(.timeLimit(.minutes(10))) func aReaderWithoutAGroupNeedsNoGroup() async throws {
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 1)

@@ -91,7 +91,7 @@ final class FileSource: EventSource {
     [partition: PartitionExtent(first: 0, end: Int64(events.count), firstNewer: [:])]
   }
 
-  func checkTopics(within limit: Duration) async throws(KafkaError) {}
+  func checkTopics(within limit: Duration) async throws(KafkaError) -> Set<TopicPartition> { [] }
 
   var isMember: Bool { isAssigned }
 

@@ -49,17 +49,22 @@ extension Consumer {
   public var isMember: Bool { !isClosed && share.isMember }
 
   /// Asks the cluster whether the topics that are subscribed to are there and may be read; throws what it says of the
-  /// first that are not.
-  public func checkTopics(within limit: Duration) async throws(KafkaError) {
+  /// first that are not. Returns their partitions that have no leader.
+  public func checkTopics(within limit: Duration) async throws(KafkaError) -> Set<TopicPartition> {
     guard !isClosed else { throw .consumerClosed }
     var list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
     let result = unsafe rd_kafka_subscription(client.handle.pointer, &list)
     if result != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(result) }
     defer { unsafe rd_kafka_topic_partition_list_destroy(list) }
     let end = MonotonicTime.now + limit
+    var leaderless: Set<TopicPartition> = []
     for topic in unsafe PartitionList.entries(of: UnsafePointer(list)).map(\.partition.topic) {
-      _ = try await client.describe(topic: topic, within: max(end - .now, .milliseconds(1)))
+      let description = try await client.describe(topic: topic, within: max(end - .now, .milliseconds(1)))
+      for partition in description.partitions where partition.leader == nil {
+        leaderless.insert(TopicPartition(topic, partition.number))
+      }
     }
+    return leaderless
   }
 }
 

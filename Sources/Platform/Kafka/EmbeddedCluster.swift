@@ -67,6 +67,11 @@ import EventLoop
     unsafe rd_kafka_mock_push_request_errors_array(handles.cluster, findCoordinator, errors.count, errors)
   }
 
+  /// Takes a partition's leader away.
+  public func takeLeader(of partition: TopicPartition) {
+    unsafe rd_kafka_mock_partition_set_leader(handles.cluster, partition.topic, partition.partition, -1)
+  }
+
   /// Makes all brokers take so long for an answer.
   public func setDelay(_ delay: Duration) {
     unsafe rd_kafka_mock_broker_set_rtt(handles.cluster, -1, delay.forLibrdkafka)

@@ -38,7 +38,7 @@ import Testing
     try await rig.send(.sample(4, of: "user-2"), partition: 1)
     try await surveys(3, rig)
     #expect(calls.events == ["event-1", "event-2", "event-3"] && lag(rig) == "1")
-    let cause = "nothing comes of \(other), though it ends at 2: may its topic be read?"
+    let cause = "\(other) brings nothing, though it ends at 2: may its topic be read?"
     #expect(await rig.processor.groupState() == .notReady(cause: cause))
     try await surveys(3, rig)
     #expect(lines(rig).count == 1)
@@ -56,22 +56,28 @@ import Testing
     try await rig.assign(0)
     rig.source.silence = nil
     try await rig.send(.sample(1))
+    #expect(lag(rig) == "0")
     try await surveys(3, rig)
-    #expect(await rig.processor.groupState() != .ready)
+    let cause = "\(one) brings nothing, though it ends at 1: may its topic be read?"
+    #expect(await rig.processor.groupState() == .notReady(cause: cause) && lag(rig) == "1")
     await rig.drain()
   }
 
   @Test func aPartitionWithoutALeaderIsNamed() async throws {
     let rig = try await rig(Calls())
-    rig.source.leaderless = [one, other]
-    try await surveys(1, rig)
+    rig.source.leaderless = [one, other, .events(2)]
+    #expect(await rig.processor.groupState() == .notReady(cause: "\(one) has no leader (and 1 more)"))
+    // Another member's.
+    rig.source.leaderless = [.events(2)]
     #expect(await rig.processor.groupState() == .ready)
-    try await surveys(1, rig)
-    let cause = "nobody can say what is on \(one) (and of 1 more): it may have no leader"
-    #expect(await rig.processor.groupState() == .notReady(cause: cause))
-    rig.source.leaderless = []
-    try await surveys(1, rig)
-    #expect(await rig.processor.groupState() == .ready)
+    await rig.drain()
+  }
+
+  @Test func whatCannotBeAskedAboutIsNoSilence() async throws {
+    let rig = try await rig(Calls())
+    rig.source.silence = KafkaError(.timedOut, detail: "nobody answers")
+    try await surveys(6, rig)
+    #expect(await rig.processor.groupState() == .ready && lines(rig).isEmpty)
     await rig.drain()
   }
 
@@ -90,24 +96,22 @@ import Testing
     await rig.drain()
   }
 
-  /// How an empty partition is after three questions, of which the cluster says that it holds `extent`.
-  private func fault(
-    _ extent: PartitionExtent, next: Int64?, fetchedEnd: Int64?, isAwaited: Bool = true
-  ) -> FetchHealth.Fault? {
+  /// Whether a partition counts as silent after three questions that were answered so.
+  private func isSilent(_ extent: PartitionExtent, next: Int64?, fetchedEnd: Int64?, isAwaited: Bool = true) -> Bool {
     var health = FetchHealth()
     for _ in 1...3 { health.answered(extent, next: next, fetchedEnd: fetchedEnd, isAwaited: isAwaited) }
-    return health.fault(next: next)
+    return health.silentEnd(next: next) != nil
   }
 
   @Test func onlyWhatWouldHaveToBeFetchedIsMissed() {
     let extent = PartitionExtent(first: 0, end: 9, firstNewer: [:])
-    #expect(fault(extent, next: 5, fetchedEnd: 5) == .silent(end: 9))
-    #expect(fault(extent, next: nil, fetchedEnd: nil) == .silent(end: 9))
+    #expect(isSilent(extent, next: 5, fetchedEnd: 5))
+    #expect(isSilent(extent, next: nil, fetchedEnd: nil))
     // Marks of transactions are behind the last record, and are fetched.
-    #expect(fault(extent, next: 5, fetchedEnd: 9) == nil)
+    #expect(!isSilent(extent, next: 5, fetchedEnd: 9))
     // As long as there is more to take, librdkafka need not fetch any.
-    #expect(fault(extent, next: 5, fetchedEnd: 5, isAwaited: false) == nil)
+    #expect(!isSilent(extent, next: 5, fetchedEnd: 5, isAwaited: false))
     // All has been deleted.
-    #expect(fault(PartitionExtent(first: 9, end: 9, firstNewer: [:]), next: nil, fetchedEnd: nil) == nil)
+    #expect(!isSilent(PartitionExtent(first: 9, end: 9, firstNewer: [:]), next: nil, fetchedEnd: nil))
   }
 }

@@ -166,10 +166,11 @@ extension EventProcessor {
   var lag: Int64 {
     partitions.values.reduce(0) { sum, work in
       // What is fetched alone would say that there is nothing to read where nothing may be.
-      let ends = [source?.knownEnd(of: work.place), work.fetching.end].compactMap(\.self)
-      guard let end = ends.max(), let offset = work.progress.offset ?? work.committed else {
-        return sum
-      }
+      let extent = work.fetching.extent
+      let ends = [source?.knownEnd(of: work.place), extent?.end].compactMap(\.self)
+      guard let end = ends.max(),
+        let offset = work.progress.offset ?? work.committed ?? work.continuity.next ?? extent?.first
+      else { return sum }
       return sum + max(0, end - offset)
     }
   }

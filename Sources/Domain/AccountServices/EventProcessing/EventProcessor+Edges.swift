@@ -226,7 +226,6 @@ extension EventProcessor {
     do throws(KafkaError) {
       extents = try await source.extents(of: continuities.mapValues(\.times), within: Self.surveyLimit)
     } catch {
-      note([:], of: asked)
       // Reading says itself what keeps it from going on; the next survey asks again.
       return logger.debug("partitions could not be compared with what is read of them", error.metadata)
     }
@@ -251,40 +250,37 @@ extension EventProcessor {
     await moveBack(moving)
   }
 
-  /// Notes whether partitions bring what they hold, and says where they begin or cease to.
+  /// Notes whether partitions bring what they hold, and says where they cease to.
   private func note(_ extents: [TopicPartition: PartitionExtent], of asked: [TopicPartition: AssignedPartition]) {
     let isDry = isAwaiting || hasRunDry
     hasRunDry = false
-    for (place, partition) in asked where !partition.isLeaving {
-      let next = partition.continuity.next
-      let wasSilent = partition.fetching.fault(next: next) != nil
-      if let extent = extents[place] {
-        partition.fetching.answered(
-          extent, next: next, fetchedEnd: source?.knownEnd(of: place),
-          isAwaited: isDry && !room.isPaused(partition.room))
-      } else {
-        partition.fetching.unanswered(next: next)
-      }
-      guard let fault = partition.fetching.fault(next: next), !wasSilent else { continue }
+    for (place, extent) in extents {
+      guard let partition = asked[place], !partition.isLeaving else { continue }
+      let wasSilent = silentEnd(of: partition) != nil
+      partition.fetching.answered(
+        extent, next: partition.continuity.next, fetchedEnd: source?.knownEnd(of: place),
+        isAwaited: isDry && !room.isPaused(partition.room))
+      guard let end = silentEnd(of: partition), !wasSilent else { continue }
       var metadata = LogMetadata(of: place)
-      if case .silent(let end) = fault { metadata.set("kafka.end", .integer(end)) }
-      logger.warning("nothing comes of a partition", metadata)
+      metadata.set("kafka.end", .integer(end))
+      logger.warning("nothing comes of a partition, though it holds records", metadata)
     }
   }
 
-  /// Of which partitions nothing comes, in words; nil where all bring what they hold.
-  var silentPartitions: String? {
-    let silent = partitions.values.compactMap { partition in
-      partition.fetching.fault(next: partition.continuity.next).map { (partition.place, $0) }
+  private func silentEnd(of partition: AssignedPartition) -> Int64? {
+    partition.fetching.silentEnd(next: partition.continuity.next)
+  }
+
+  /// What keeps records of our partitions from us, by what was asked from time to time and by which partitions have no
+  /// leader; nil while nothing does.
+  func silence(without leaderless: Set<TopicPartition>) -> String? {
+    func words(_ places: [TopicPartition], _ rest: (TopicPartition) -> String) -> String? {
+      places.min().map { "\($0) \(rest($0))" + (places.count > 1 ? " (and \(places.count - 1) more)" : "") }
     }
-    guard let (place, fault) = silent.min(by: { $0.0 < $1.0 }) else { return nil }
-    let more = silent.count == 1 ? "" : " (and of \(silent.count - 1) more)"
-    switch fault {
-    case .silent(let end):
-      return "nothing comes of \(place)\(more), though it ends at \(end): may its topic be read?"
-    case .unanswered:
-      return "nobody can say what is on \(place)\(more): it may have no leader"
-    }
+    return words(partitions.keys.filter(leaderless.contains)) { _ in "has no leader" }
+      ?? words(partitions.filter { silentEnd(of: $1) != nil }.map(\.key)) { place in
+        "brings nothing, though it ends at \(partitions[place].flatMap(silentEnd) ?? 0): may its topic be read?"
+      }
   }
 
   /// Asks what the group has committed where nobody could say so when partitions came.

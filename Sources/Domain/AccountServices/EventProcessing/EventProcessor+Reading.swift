@@ -59,8 +59,8 @@ extension EventProcessor {
     guard state == .ready else { return state }
     do throws(KafkaError) {
       // librdkafka says only once that a topic may not be read, or is gone.
-      try await source.checkTopics(within: Self.topicsLimit)
-      return silentPartitions.map { .notReady(cause: $0) } ?? .ready
+      let leaderless = try await source.checkTopics(within: Self.topicsLimit)
+      return silence(without: leaderless).map { .notReady(cause: $0) } ?? .ready
     } catch {
       // Where the cluster does not answer, another part says so.
       return error.code == .brokerUnavailable || error.code == .closed ? state : .notReady(cause: "\(error)")

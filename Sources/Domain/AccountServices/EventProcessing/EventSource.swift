@@ -35,8 +35,9 @@ package protocol EventSource: AnyObject, Sendable {
     of partitions: [TopicPartition: Set<Int64>], within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: PartitionExtent]
 
-  /// Asks whether the topics are there and may be read; throws what keeps them from it.
-  func checkTopics(within limit: Duration) async throws(KafkaError)
+  /// Asks whether the topics are there and may be read; throws what keeps them from it. Returns their partitions that have
+  /// no leader.
+  func checkTopics(within limit: Duration) async throws(KafkaError) -> Set<TopicPartition>
 
   /// Whether the group has given us our share of the partitions, which may be none.
   var isMember: Bool { get }

@@ -182,7 +182,7 @@ private final class BenchmarkSource: EventSource {
     of partitions: [TopicPartition: Set<Int64>], within limit: Duration
   ) async throws(KafkaError) -> [TopicPartition: PartitionExtent] { [:] }
 
-  func checkTopics(within limit: Duration) async throws(KafkaError) {}
+  func checkTopics(within limit: Duration) async throws(KafkaError) -> Set<TopicPartition> { [] }
 
   var isMember: Bool { isAssigned }
 
