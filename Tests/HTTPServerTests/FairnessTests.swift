@@ -202,6 +202,11 @@ import Testing
     while server.server.connectionCount < 8 { await turn() }
     let newcomer = try server.connect()
     while server.statistics.fullTimes == 0 { await Loop.nextTurn() }
+    if server.statistics.shed > 0 {
+      // The machine stood still before anybody had said anything: once more.
+      await server.close()
+      return try await nobodyMakesRoomForWhatTheLoopHasNotRead()
+    }
     for client in clients + [newcomer] { try client.sendAtOnce(Array(request.utf8)) }
     // One of them has had its turn, and the others wait for theirs.
     while server.server.turnstile.passed == 0 { await Loop.nextTurn() }

@@ -10,9 +10,9 @@ import Testing
   /// second, by another: nobody is refused or reset.
   @Loop
   @Test(Python.isThere) func refuseNobodyWhileTheyComeAndGo() async throws {
-    let first = try TestServer(sharing: .loopback(port: 0), handler: echo)
+    let first = try TestServer(sharing: .loopback(port: 0), grace: .seconds(300), handler: echo)
     let address = first.server.address
-    var second = try TestServer(sharing: address, handler: echo)
+    var second = try TestServer(sharing: address, grace: .seconds(300), handler: echo)
     let script = Repository.root + "/Tests/HTTPServerTests/Python/connect-often.py"
     try await RunningProgram.run(path: Python.interpreter, [script, "\(address.port)", "8"]) { program in
       var served: UInt64 = 0
@@ -25,7 +25,7 @@ import Testing
         await second.server.drain(within: .seconds(300))
         served += second.statistics.requests
         #expect(second.statistics.accepted == second.statistics.requests)
-        second = try TestServer(sharing: address, handler: echo)
+        second = try TestServer(sharing: address, grace: .seconds(300), handler: echo)
       }
       program.endInput()
       #expect(try await program.untilEnd() == .exit(0))

@@ -12,13 +12,14 @@ final class TestServer {
   init(
     tls: TLSServerConfiguration? = nil, limits: HTTPServerLimits = .lenient(),
     deadlines: HTTPServerDeadlines = .lenient(), sharing address: SocketAddress? = nil,
-    proxies: [AddressRange] = [], spareDescriptors: Int = 0,
+    proxies: [AddressRange] = [], spareDescriptors: Int = 0, grace: Duration = .seconds(1),
     handler: @escaping HTTPServer.Handler
   ) throws {
     var configuration = HTTPServerConfiguration(
       address: address ?? .loopback(port: 0), tls: tls, limits: limits, deadlines: deadlines,
       sharesPort: address != nil)
     (configuration.proxies, configuration.spareDescriptors) = (proxies, spareDescriptors)
+    configuration.grace = grace
     let server = try HTTPServer(configuration, handler: handler)
     self.server = server
     running = Task { await server.run() }

@@ -11,10 +11,6 @@ public final class HTTPServer {
   /// is cancelled when the request has had its time, or the server its patience: then no answer is sent.
   public typealias Handler = @Loop @Sendable (HTTPRequest) async -> HTTPResponse
 
-  /// How long a peer that has connected may take to its first request while the server drains, and a newcomer is safe
-  /// from being closed where there are too many: a few ways to the other side of the earth and back.
-  private static let grace = Duration.seconds(1)
-
   /// How long a socket that shares its port takes part in no new connection before it is closed: enough for those in the
   /// middle of connecting, and less than the second after which TCP asks again, and then reaches another.
   private static let parting = Duration.milliseconds(800)
@@ -103,12 +99,12 @@ public final class HTTPServer {
   /// Stops accepting and lets every request that was begun be answered. After `patience` it closes what is still open
   /// and cancels the tasks of handlers that still run.
   ///
-  /// Who has connected before gets a second to begin a request. Where the port is shared, so does who is in the middle
+  /// Who has connected before gets the configuration's `grace` to begin a request. Where the port is shared, so does who is in the middle
   /// of connecting; new connections go to the others. Returns when no connection is left: a handler must heed its
   /// cancellation. A second call shortens the patience.
   public func drain(within patience: Duration) async {
     let end = MonotonicTime.now + patience
-    let farewell = min(end, .now + Self.grace)
+    let farewell = min(end, .now + configuration.grace)
     isDraining = true
     let (last, over) = (Deadline(), Deadline())
     last.onPass { [self] in
@@ -184,7 +180,7 @@ public final class HTTPServer {
     // Several at once: under a flood each of them costs a few turns of the loop.
     for _ in 0..<max(1, connectionLimit / 256) {
       guard let oldest = newcomers.oldest, let since = oldest.newcomer?.since else { return .distantFuture }
-      guard since + Self.grace <= now else { return since + Self.grace }
+      guard since + configuration.grace <= now else { return since + configuration.grace }
       newcomers.remove(oldest)
       if oldest.isBeingAnswered || oldest.waitsForFirstTurn {
         // What is worked on may be good: it is asked again later than all others.
@@ -220,7 +216,7 @@ public final class HTTPServer {
       if !isForwarded { count(connection) }
       connections[ObjectIdentifier(connection)] = connection
       newcomers.append(connection, at: Loop.now)
-      if isDraining { connection.drain(beginningUntil: .now + Self.grace) }
+      if isDraining { connection.drain(beginningUntil: .now + configuration.grace) }
       return connection
     } catch {
       statistics.acceptFailures += 1

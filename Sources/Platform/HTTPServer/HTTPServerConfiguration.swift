@@ -18,6 +18,9 @@ public struct HTTPServerConfiguration: Sendable {
   /// What a peer is told whose request cannot be read, or did not come in time; the connection ends with it. In plain text
   /// unless somebody says otherwise.
   public var refusal: @Sendable (MessageRefusal) -> HTTPResponse = { .refusal($0) }
+  /// How long a peer that has connected may take to its first request while the server drains, and a newcomer is safe
+  /// from being closed where there are too many: a few ways to the other side of the earth and back.
+  public var grace = Duration.seconds(1)
   /// How many connections are taken though the process has no descriptors left: for what must always be reachable.
   public var spareDescriptors = 0
 
