@@ -37,7 +37,17 @@ extension Rehearsal {
         }
         try await askForDeletion(of: other, number: round)
         round += 1
-        if once { try await Loop.sleep(for: Self.patience) } else { try await Loop.sleep(for: interval) }
+        guard once else {
+          try await Loop.sleep(for: interval)
+          continue
+        }
+        // Whoever reads ends it.
+        try await Loop.sleep(for: Self.patience)
+        guard missing.isEmpty else {
+          Terminal.complain("siwa: nobody has read of \(missing.sorted().joined(separator: ", "))")
+          return .failure
+        }
+        try await Loop.sleep(for: .seconds(86_400))
       }
     } catch is CancellationError {
       return nil

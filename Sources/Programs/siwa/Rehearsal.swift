@@ -18,7 +18,10 @@ final class Rehearsal {
   private static let shopAudience = "com.example.web"
   static let team = "A1B2C3D4E5"
   private static let path = "/apple/notifications"
-  static let patience = Duration.seconds(10)
+  /// How long anything may take before the rehearsal is given up: a small machine may be busy with something else.
+  static let patience = Duration.seconds(60)
+  /// How long the end may take.
+  private static let farewell = Duration.seconds(10)
 
   private let folder: ScratchFolder
   let apple: SimulatedApple
@@ -171,11 +174,11 @@ final class Rehearsal {
       group.addTask(executorPreference: loop) { [self] in await tell(once: once) }
       let first = await group.next() ?? nil
       group.cancelAll()
-      await shopServer.drain(within: Self.patience)
+      await shopServer.drain(within: Self.farewell)
       accountsClient.close()
       await services.drain()
-      await ingress.drain(within: Self.patience)
-      await producer.close(within: Self.patience)
+      await ingress.drain(within: Self.farewell)
+      await producer.close(within: Self.farewell)
       await reader.close()
       return first
     }
@@ -239,7 +242,7 @@ extension Rehearsal {
           handshake: .seconds(5), head: .seconds(5), body: .seconds(5), idle: .seconds(60), request: .seconds(30)),
         spool: SpoolSettings(directory: spool, size: 64 << 20, after: .seconds(1)),
         duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(10),
-        drainDeadline: patience),
+        drainDeadline: farewell),
       log: LogSettings(level: .warning, format: .text))
   }
 }
