@@ -58,7 +58,10 @@ private final class Delivery {
       ingress.program.signal(SIGTERM)
       _ = try await ingress.program.line(with: "ingress drains")
       #expect(try await ingress.get("/readyz").text.contains("service: not ready: draining"))
-      #expect(throws: ClientFailure.self) { try RawClient(ingress.address) }
+      try await until {
+        do { _ = try RawClient(ingress.address) } catch is ClientFailure { return true }
+        return false
+      }
       cluster.setReachable(true)
       #expect(try await answer.value == 200)
       #expect(try await ingress.program.untilEnd() == .exit(0))

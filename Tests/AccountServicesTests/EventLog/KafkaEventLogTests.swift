@@ -41,7 +41,10 @@ import Testing
       return next != nil
     }
     #expect(next == EventLogPosition(partition: 0, offset: 1))
-    try await log.check()
+    try await until {
+      do throws(EventLogError) { try await log.check() } catch { return false }
+      return true
+    }
     #expect(producers.count == 2)
     await log.close(within: .seconds(300))
     await #expect(throws: EventLogError.self) { try await log.append(event) }

@@ -122,7 +122,7 @@ import Testing
       let bob = Person(named: "Bob")
       let exchange = try await begin(of: bob, at: .now, in: rig)
       rig.expect(.codeRefused, try await rig.signIn(try await rig.request(ada, withCodeOf: bob)))
-      try await until { rig.store.counts[.lastDeletion, default: 0] > 0 || rig.registry.text.contains("waiting 1") }
+      try await until { rig.store.counts[.signInUnderWay, default: 0] > 0 }
       #expect(rig.apple.isAuthorized(bob, for: Rig.app) && rig.apple.revocationsAsked == rig.own)
       try await rig.store.end(exchange, as: .refused)
       try await until { rig.registry.text.contains("siwa_accounts_tokens_waiting 0") }

@@ -7,7 +7,7 @@ import Testing
 
 /// Topics that are read from their beginning to their end, on a real broker.
 @Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct TopicPagesTests {
-  private nonisolated static let patience = Duration.seconds(60)
+  private nonisolated static let patience = Duration.seconds(300)
 
   @Test func readsWhatThereStillIsAndNothingThatComesLater() async throws {
     let broker = try await RealBroker.shared()

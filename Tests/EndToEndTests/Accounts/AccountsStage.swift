@@ -112,6 +112,7 @@ final class AccountsStage {
         admin: "127.0.0.1:0"
         certificate: certificate.pem
         private-key: key.pem
+        drain: 300s
         callers:
           shop: { clients: [\(Self.app), \(Self.web)], tokens: [\(made[0].digest)] }
           other: { clients: [\(Self.otherApp)], tokens: [\(made[1].digest)] }

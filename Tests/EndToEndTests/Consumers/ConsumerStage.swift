@@ -142,20 +142,22 @@ final class ConsumerStage {
         private-key: \(apple.privateKey)
         spool: { directory: spool }
       store: { \(form.postgreSQL == nil ? "sqlite: store/store.sqlite" : "postgresql: postgresql"), master-key: master-key }
-      token-revoker: { admin: "127.0.0.1:0", concurrency: 4, \(retries) }
+      token-revoker: { admin: "127.0.0.1:0", drain: 300s, concurrency: 4, \(retries) }
       data-eraser:
         admin: "127.0.0.1:0"
+        drain: 300s
         \(retries)
         targets:
           shop:
       \(Shop.target)
       \(form.target)
-      email-relay: { admin: "127.0.0.1:0", listen: "127.0.0.1:0", token: email-relay-token, \(retries) }
+      email-relay: { admin: "127.0.0.1:0", drain: 300s, listen: "127.0.0.1:0", token: email-relay-token, \(retries) }
       accounts:
         listen: "127.0.0.1:0"
         admin: "127.0.0.1:0"
         certificate: \(apple.certificate)
         private-key: \(apple.privateKey)
+        drain: 300s
         callers: { shop: { clients: [\(AppleSide.app)], tokens: [\(SHA256.digest(of: Array(token.utf8)))] } }
       audit: { log: audit-log, key: "\(auditKey)" }
       audit-log:
@@ -163,6 +165,7 @@ final class ConsumerStage {
         origin: \(auditKey.name)
         private-key: audit-key
         interval: 100ms
+        drain: 300s
         admin: "127.0.0.1:0"
         listen: "127.0.0.1:0"
 

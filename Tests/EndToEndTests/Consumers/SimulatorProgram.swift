@@ -64,7 +64,8 @@ final class SimulatorProgram {
   func notify(_ type: NotificationType, _ user: String, to ingress: HTTPClientURL) async throws -> String {
     let answer = try await order(
       "notify", ["type": type.rawValue, "user": user, "audience": AppleSide.app, "to": ingress.text])
-    #expect(answer["attempts"] as? [String] == ["200"])
+    // Where the ingress is slow, Apple tries again.
+    #expect((answer["attempts"] as? [String])?.last == "200")
     return try #require(answer["jti"] as? String)
   }
 

@@ -50,6 +50,21 @@ import Testing
     }
   }
 
+  /// Whether the broker goes by such a right.
+  func isGranted(_ rule: AccessRule) throws -> Bool {
+    var count = 0
+    try unsafe ask { queue in
+      let filter = unsafe rd_kafka_AclBindingFilter_new(
+        rule.resource.kind, rule.name, rule.resource.pattern, rule.principal, "*", try rule.kindOfOperation,
+        RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW, nil, 0)
+      unsafe rd_kafka_DescribeAcls(client, filter, nil, queue)
+      unsafe rd_kafka_AclBinding_destroy(filter)
+    } check: { event in
+      _ = unsafe rd_kafka_DescribeAcls_result_acls(rd_kafka_event_DescribeAcls_result(event), &count)
+    }
+    return count > 0
+  }
+
   private func ask(
     _ body: (OpaquePointer?) throws -> Void, check: (OpaquePointer?) throws -> Void
   ) throws {

@@ -207,7 +207,7 @@ private final class SecureRehearsal {
     #expect(asked.end == .exit(0) && asked.errors == "", "\(asked)")
     for line in ["reconcile --dry-run", "prune --older-than 60d --dry-run"] {
       let done = try await siwa("store \(line)")
-      #expect(done.end == .exit(0) && done.errors == "", "\(line): \(done)")
+      #expect(done.end == .exit(0) && !done.errors.contains("siwa: "), "\(line): \(done)")
     }
   }
 
@@ -250,6 +250,8 @@ private final class SecureRehearsal {
           "faults": [Fault.expired.rawValue],
         ])
     }
+    // Where the broker is slow, they have come by way of the spool.
+    try await until(every: .milliseconds(100)) { try await siwa("quarantine list").output.contains("0/1 ") }
     for line in [
       "list", "show --letter 0/0", "release --letter 0/0 --reason tried", "discard --letter 0/1 --reason tried",
     ] {
@@ -338,9 +340,12 @@ private final class SecureRehearsal {
   ) async throws {
     let rule = try #require(
       rules.first { $0.program == program && $0.operation == operation && $0.name == name })
+    // The controller's answer comes before the broker goes by it.
     try access.takeAway(rule)
+    try await until { try !access.isGranted(rule) }
     try await body(rule)
     try access.grant([rule])
+    try await until { try access.isGranted(rule) }
   }
 
   /// Runs `siwa` as the user of that command.

@@ -425,8 +425,10 @@ import Testing
       refuse(rig.log, orOn: .quarantine)
       for number in 1...2 { try await rig.publish(.sample(number)) }
       try await rig.publish(.sample(3, of: "bob"))
-      try await until { ids(on: .accountEvents, rig) == ["event-3"] && rig.spool.depth == 2 }
-      #expect(rig.metric("siwa_spool_refused_records") == "1")
+      try await until {
+        ids(on: .accountEvents, rig) == ["event-3"] && rig.spool.depth == 2
+          && rig.metric("siwa_spool_refused_records") == "1"
+      }
       refuse(rig.log)
       try await rig.untilDrained()
       #expect(ids(on: .quarantine, rig) == ["event-1"] && ids(on: .accountEvents, rig) == ["event-3", "event-2"])
@@ -504,8 +506,8 @@ import Testing
       // From now on the log is well, but for the twenty: nobody hears anything of their records.
       rig.log.hold { $0.key.map(dead.contains) ?? false }
       rig.log.fault = { $0.key.map(dead.contains) ?? false ? .sample(.unavailable) : nil }
-      try await until { rig.published.count == 50 && rig.spool.depth == 20 }
-      #expect(!rig.log.waiting.isEmpty && rig.published.allSatisfy { $0.hasPrefix("p") })
+      try await until { rig.published.count == 50 && rig.spool.depth == 20 && !rig.log.waiting.isEmpty }
+      #expect(rig.published.allSatisfy { $0.hasPrefix("p") })
       // Neither are the twenty given up.
       rig.log.fault = { _ in nil }
       rig.log.release()
@@ -523,10 +525,10 @@ import Testing
       // The log is still suspected, so this one goes through the spool.
       rig.log.fault = { _ in nil }
       #expect(try await rig.publish("bob", 1) == .spooled)
-      try await until { rig.published == ["bob-1"] }
+      try await until { rig.published == ["bob-1"] && rig.spool.depth == 1 }
       #expect(try await rig.publish("bob", 2) != .repeated)
-      try await until { rig.published == ["bob-1", "bob-2"] }
-      #expect(rig.log.waiting.count == 1 && rig.spool.depth == 1)
+      try await until { rig.published == ["bob-1", "bob-2"] && rig.spool.depth == 1 }
+      #expect(rig.log.waiting.count == 1)
     }
   }
 
