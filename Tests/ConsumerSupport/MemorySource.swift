@@ -182,8 +182,9 @@ package final class MemorySource: EventSource {
   }
 
   package func knownEnd(of partition: TopicPartition) -> Int64? {
-    // As with librdkafka, by what was fetched last.
-    if withheld.contains(partition) || paused.contains(partition) { return positions[partition] }
+    // As librdkafka: by what was fetched last; nothing, where that was refused.
+    if withheld.contains(partition) { return nil }
+    if paused.contains(partition) { return positions[partition] }
     return cluster.records[partition] == nil ? nil : cluster.extent(of: partition).end
   }
 

@@ -99,9 +99,9 @@ public final class HTTPServer {
   /// Stops accepting and lets every request that was begun be answered. After `patience` it closes what is still open
   /// and cancels the tasks of handlers that still run.
   ///
-  /// Who has connected before gets the configuration's `grace` to begin a request. Where the port is shared, so does who is in the middle
-  /// of connecting; new connections go to the others. Returns when no connection is left: a handler must heed its
-  /// cancellation. A second call shortens the patience.
+  /// Who has connected before gets the configuration's `grace` to begin a request. Where the port is shared, so does who
+  /// is in the middle of connecting; new connections go to the others. Returns when no connection is left: a handler must
+  /// heed its cancellation. A second call shortens the patience.
   public func drain(within patience: Duration) async {
     let end = MonotonicTime.now + patience
     let farewell = min(end, .now + configuration.grace)

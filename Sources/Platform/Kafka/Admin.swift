@@ -158,5 +158,5 @@ extension KafkaError {
 
 extension ClientProfile {
   static let admin = ClientProfile(
-    defaults: [(name: "reconnect.backoff.max.ms", value: "1000")], requirements: [noTopics, log])
+    defaults: [(name: "reconnect.backoff.max.ms", value: "1000")], requirements: [noTopics, allTopics, log])
 }

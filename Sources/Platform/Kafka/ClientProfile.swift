@@ -36,7 +36,7 @@ struct ClientProfile {
   static let allTopics = Requirement(
     names: ["topic.blacklist"], value: nil, reason: "the program's topics would seem not to be there")
 
-  /// With -1, librdkafka asks no more what there is once it knows.
+  /// With -1 or 0, librdkafka never refreshes what it knows.
   static let newPartitions = Minimum(
     name: "topic.metadata.refresh.interval.ms", value: 1,
     reason: "nobody would see partitions that are added, nor where a partition has gone")

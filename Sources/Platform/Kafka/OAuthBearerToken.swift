@@ -75,7 +75,9 @@ enum OAuthBearerToken {
         unsafe Glibc.read(descriptor, bytes.baseAddress?.advanced(by: count), room)
       }
       if read < 0, errno == EINTR { continue }
-      guard read >= 0 else { return .failure(Fault(words: "\(path) cannot be read")) }
+      guard read >= 0 else {
+        return .failure(Fault(words: "\(path) cannot be read: \(unsafe String(cString: strerror(errno)))"))
+      }
       if read == 0 { break }
       count += read
     }

@@ -18,7 +18,7 @@ final class Rehearsal {
   private static let shopAudience = "com.example.web"
   static let team = "A1B2C3D4E5"
   private static let path = "/apple/notifications"
-  /// How long anything may take before the rehearsal is given up: a small machine may be busy with something else.
+  /// How long a step may take: a small machine may be busy with something else.
   static let patience = Duration.seconds(60)
   /// How long the end may take.
   private static let farewell = Duration.seconds(10)

@@ -40,6 +40,9 @@ import Testing
     #expect(calls.events == ["event-1", "event-2", "event-3"] && lag(rig) == "1")
     let cause = "\(other) brings nothing, though it ends at 2: may its topic be read?"
     #expect(await rig.processor.groupState() == .notReady(cause: cause))
+    rig.source.topicsFault = KafkaError(.brokerUnavailable, detail: "nobody answers")
+    #expect(await rig.processor.groupState() == .notReady(cause: cause))
+    rig.source.topicsFault = nil
     try await surveys(3, rig)
     #expect(lines(rig).count == 1)
     rig.source.withheld = []
@@ -66,6 +69,8 @@ import Testing
   @Test func aPartitionWithoutALeaderIsNamed() async throws {
     let rig = try await rig(Calls())
     rig.source.leaderless = [one, other, .events(2)]
+    #expect(await rig.processor.groupState() == .ready, "a moment is Kafka's daily business")
+    try await rig.advance(by: .seconds(5))
     #expect(await rig.processor.groupState() == .notReady(cause: "\(one) has no leader (and 1 more)"))
     // Another member's.
     rig.source.leaderless = [.events(2)]

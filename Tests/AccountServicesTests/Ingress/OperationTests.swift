@@ -41,7 +41,7 @@ import Testing
     try await IngressRig.run(spoolSize: 1) { rig in
       try await until { try await rig.administration("/readyz").status == 200 }
       rig.log.fault = { _ in .sample(.unavailable) }
-      // It is so for as long as it goes on.
+      // The state lasts only while records keep failing.
       try await until(every: .milliseconds(100)) {
         #expect(try await rig.post(rig.sign(.consentRevoked).body).status == 503)
         let (status, text) = try await rig.administration("/readyz")

@@ -160,7 +160,7 @@ final class MigrationStage {
   /// Has it done, and killed as soon as Apple was asked so many times more; again until it has ended by itself. Returns
   /// how often it was killed.
   func run(
-    _ side: TransferPlan.Side, _ words: [String], killedAfter questions: [Int], within time: Duration = .seconds(120)
+    _ side: TransferPlan.Side, _ words: [String], killedAfter questions: [Int], within time: Duration = .seconds(300)
   ) async throws -> (Int, End) {
     var kills = 0
     while true {

@@ -207,7 +207,8 @@ private final class SecureRehearsal {
     #expect(asked.end == .exit(0) && asked.errors == "", "\(asked)")
     for line in ["reconcile --dry-run", "prune --older-than 60d --dry-run"] {
       let done = try await siwa("store \(line)")
-      #expect(done.end == .exit(0) && !done.errors.contains("siwa: "), "\(line): \(done)")
+      #expect(done.end == .exit(0), "\(line): \(done)")
+      for words in ["siwa: ", "uthorization failed"] { #expect(!done.errors.contains(words), "\(line): \(done)") }
     }
   }
 

@@ -168,9 +168,9 @@ extension EventProcessor {
       // What is fetched alone would say that there is nothing to read where nothing may be.
       let extent = work.fetching.extent
       let ends = [source?.knownEnd(of: work.place), extent?.end].compactMap(\.self)
-      guard let end = ends.max(),
-        let offset = work.progress.offset ?? work.committed ?? work.continuity.next ?? extent?.first
-      else { return sum }
+      // Where nobody can say what is committed, nobody knows the lag.
+      let first = work.isUnknown ? nil : work.continuity.next ?? extent?.first
+      guard let end = ends.max(), let offset = work.progress.offset ?? work.committed ?? first else { return sum }
       return sum + max(0, end - offset)
     }
   }

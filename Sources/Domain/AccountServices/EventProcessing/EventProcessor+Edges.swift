@@ -271,13 +271,13 @@ extension EventProcessor {
     partition.fetching.silentEnd(next: partition.continuity.next)
   }
 
-  /// What keeps records of our partitions from us, by what was asked from time to time and by which partitions have no
-  /// leader; nil while nothing does.
-  func silence(without leaderless: Set<TopicPartition>) -> String? {
+  /// What keeps records of our partitions from us: that these of them have no leader, or that nothing comes; nil while
+  /// nothing does.
+  func obstacle(leaderless: Set<TopicPartition>) -> String? {
     func words(_ places: [TopicPartition], _ rest: (TopicPartition) -> String) -> String? {
       places.min().map { "\($0) \(rest($0))" + (places.count > 1 ? " (and \(places.count - 1) more)" : "") }
     }
-    return words(partitions.keys.filter(leaderless.contains)) { _ in "has no leader" }
+    return words(Array(leaderless)) { _ in "has no leader" }
       ?? words(partitions.filter { silentEnd(of: $1) != nil }.map(\.key)) { place in
         "brings nothing, though it ends at \(partitions[place].flatMap(silentEnd) ?? 0): may its topic be read?"
       }

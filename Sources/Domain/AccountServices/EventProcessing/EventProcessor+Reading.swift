@@ -7,12 +7,10 @@ import Telemetry
 extension EventProcessor {
   /// How many records are asked for at once.
   private static let most = 512
-  /// How long a partition that goes may be finished with: nothing is read meanwhile, of no partition.
-  package nonisolated static let handover = (in: Duration.seconds(2), atMost: Duration.seconds(5))
   /// How often the group is told how far we are.
   private static let commitPause = Duration.seconds(1)
-  /// How long the group may take to be told, and the store beforehand, where it is the last time.
-  private static let commitLimit = Duration.seconds(10), lastMarkLimit = Duration.seconds(1)
+  /// How long the group may take to be told.
+  private static let commitLimit = Duration.seconds(10)
   private static let errorPause = Duration.milliseconds(250)
   private static let topicsLimit = Duration.seconds(2)
   /// How long is waited for room before what is full is paused: what librdkafka has read ahead of a paused partition is
@@ -57,14 +55,18 @@ extension EventProcessor {
     guard let source else { return health.state(isMember: false, at: agenda.now) }
     let state = health.state(isMember: source.isMember, at: agenda.now)
     guard state == .ready else { return state }
+    var leaderless: Set<TopicPartition> = []
     do throws(KafkaError) {
       // librdkafka says only once that a topic may not be read, or is gone.
-      let leaderless = try await source.checkTopics(within: Self.topicsLimit)
-      return silence(without: leaderless).map { .notReady(cause: $0) } ?? .ready
+      leaderless = try await source.checkTopics(within: Self.topicsLimit).intersection(partitions.keys)
     } catch {
       // Where the cluster does not answer, another part says so.
-      return error.code == .brokerUnavailable || error.code == .closed ? state : .notReady(cause: "\(error)")
+      if error.code != .brokerUnavailable, error.code != .closed { return .notReady(cause: "\(error)") }
     }
+    // One broker takes over from another within a moment.
+    leaderlessSince = leaderless.isEmpty ? nil : leaderlessSince ?? agenda.now
+    if let since = leaderlessSince, agenda.now - since < GroupHealth.patience { leaderless = [] }
+    return obstacle(leaderless: leaderless).map { .notReady(cause: $0) } ?? .ready
   }
 
   private func note(readingFailed error: KafkaError?) {
@@ -97,14 +99,14 @@ extension EventProcessor {
 
   /// Finishes what is being worked on, commits, and lets the partitions go.
   private func handOver(_ leaving: Set<TopicPartition>) async {
-    let end = agenda.now + Self.handover.atMost
+    let end = agenda.now + bounds.handover.whole
     prepareToLose(leaving)
-    await finishWhatIsHeld(in: leaving, within: Self.handover.in)
+    await finishWhatIsHeld(in: leaving, within: bounds.handover.work)
     let works = leaving.compactMap { partitions[$0] }
     let offsets = offsets(of: works)
-    await raiseMarks(of: works, within: Self.lastMarkLimit)
+    await raiseMarks(of: works, within: bounds.handover.mark)
     do throws(KafkaError) {
-      try await source?.release(committing: offsets, within: max(end - agenda.now, Self.lastMarkLimit))
+      try await source?.release(committing: offsets, within: max(end - agenda.now, bounds.handover.mark))
     } catch {
       logger.warning(
         "partitions went without a commit: the next member finds what is done in the store", error.metadata)
@@ -156,7 +158,7 @@ extension EventProcessor {
     let works = Array(partitions.values)
     var offsets = offsets(of: works)
     if isEnding {
-      await raiseMarks(of: works, within: Self.lastMarkLimit)
+      await raiseMarks(of: works, within: bounds.handover.mark)
     } else if await !raiseMarks(of: works) {
       return planCommit()
     }
@@ -180,7 +182,7 @@ extension EventProcessor {
     beginToEnd()
     await finishWhatIsHeld(in: Set(partitions.keys), within: patience)
     // Where somebody else has claimed a partition meanwhile, the truth is said before we go.
-    await raiseMarks(of: Array(partitions.values), within: Self.lastMarkLimit)
+    await raiseMarks(of: Array(partitions.values), within: bounds.handover.mark)
     await change(within: max(end - agenda.now, .zero)) { self.restatements.isIdle }
     isOver = true
     for worker in workers.values { worker.cancel() }

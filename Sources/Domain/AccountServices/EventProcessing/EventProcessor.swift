@@ -56,6 +56,8 @@ package final class EventProcessor {
   var leftPaused: Set<TopicPartition> = []
   /// Whether reading goes well.
   var health = GroupHealth()
+  /// Since when partitions of ours have no leader.
+  var leaderlessSince: MonotonicTime?
   /// Whether the source is being waited for, and whether it has had nothing left to hand over since partitions were asked
   /// about last.
   var (isAwaiting, hasRunDry) = (false, false)

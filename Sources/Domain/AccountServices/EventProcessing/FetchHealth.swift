@@ -2,8 +2,8 @@ package import Kafka
 
 /// Whether a partition brings what it holds, by what the cluster says when it is asked from time to time.
 ///
-/// librdkafka says only once that a partition may not be read. From then on it knows of no end but the one that it fetched
-/// last, so that there seems to be nothing to read.
+/// librdkafka says only once that a partition may not be read. From then on nothing tells it of new records, so that there
+/// seems to be nothing to read.
 package struct FetchHealth: Sendable {
   /// So often in a row nothing was fetched before it counts: leaders change, and large answers take their time.
   private static let patience = 2

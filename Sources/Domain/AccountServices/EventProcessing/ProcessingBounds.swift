@@ -18,6 +18,21 @@ package struct ProcessingBounds: Sendable, Equatable {
   package var giveUpAfter: Duration
   /// How far the time of an event of our own may be ahead of the broker's.
   package var clockTolerance: Duration
+  /// How long the last things of a partition may take.
+  package var handover = HandoverLimits()
+
+  /// The limits of a hand-over, during which nothing is read of any partition.
+  package struct HandoverLimits: Sendable, Equatable {
+    /// For what is being worked on.
+    package var work = Duration.seconds(2)
+    /// For the last mark in the store; at the end of the process too.
+    package var mark = Duration.seconds(1)
+    /// For all of it, the commit among it.
+    package var whole = Duration.seconds(5)
+
+    /// What suits a group whose members come and go.
+    package init() {}
+  }
 
   /// Everything said, nothing assumed.
   package init(

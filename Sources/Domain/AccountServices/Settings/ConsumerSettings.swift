@@ -21,7 +21,7 @@ package struct ConsumerSettings: Sendable, Equatable {
 
   /// How it takes part in its group.
   var membership: GroupMembership {
-    GroupMembership(ConsumerGroup(group), instance: instance, handover: EventProcessor.handover.atMost)
+    GroupMembership(ConsumerGroup(group), instance: instance, handover: ProcessingBounds.HandoverLimits().whole)
   }
 
   /// Everything said, nothing assumed.

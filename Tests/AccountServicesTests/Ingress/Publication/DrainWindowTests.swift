@@ -70,7 +70,7 @@ import Testing
   ) async throws {
     try await until({ rig.log.waiting.count >= count }, sourceLocation: sourceLocation)
     await turn()
-    // What a turn too many would have read has come by then: the spool works in order.
+    // The spool works in order: an extra read would have arrived by now.
     _ = try await rig.spool.read(after: 0, limit: 1)
     await turn()
     #expect(rig.log.waiting.count == count, sourceLocation: sourceLocation)
