@@ -3,8 +3,11 @@ package import AppleID
 package import EventLoop
 package import Telemetry
 
-/// Apple's keys as they stand on their topic, for whoever verifies again what Apple signed. The topic is read when a key
-/// is asked for that is not known, and then not again for a minute: whoever invents keys must not have it read all the time.
+/// Apple's keys as they stand on their topic, for whoever verifies again what Apple signed.
+///
+/// The topic is read when a key is asked for that is not known, and not again for a second: the first event of a new key
+/// may be there a moment before the key. As long as no read brings a key, that pause doubles, up to a minute: whoever
+/// invents keys must not have the topic read all the time.
 @Loop
 package final class RecordedSigningKeys {
   /// Reads the topic to its end.
@@ -18,9 +21,8 @@ package final class RecordedSigningKeys {
     case reading
   }
 
-  private static let pause = Duration.seconds(60), pauseAfterFailure = Duration.seconds(5)
-  /// An empty topic costs nothing to read, and the first events of all wait for the first key.
-  private static let pauseWhileEmpty = Duration.seconds(1)
+  private static let shortestPause = Duration.seconds(1), longestPause = Duration.seconds(60)
+  private static let pauseAfterFailure = Duration.seconds(5)
 
   private let agenda: Agenda
   private let logger: Logger
@@ -29,6 +31,7 @@ package final class RecordedSigningKeys {
   /// The keys, as far as the topic was read.
   package private(set) var ring = SigningKeyRing()
   private var isFailing = false
+  private var pause = shortestPause
 
   /// No keys yet. `agenda` is the clock that pauses are measured with.
   package init(_ agenda: Agenda, logger: Logger, read: @escaping Read) {
@@ -59,20 +62,21 @@ package final class RecordedSigningKeys {
   }
 
   private func readNow() async {
-    var pause = Self.pause
+    let before = ring.count
     do {
       for key in try await read().values { ring.add(key) }
       isFailing = false
-      if ring.count == 0 { pause = Self.pauseWhileEmpty }
+      // An empty topic costs nothing to read, and the first events of all wait for the first key.
+      pause = ring.count > before || ring.count == 0 ? Self.shortestPause : min(pause * 2, Self.longestPause)
+      state = .idle(until: agenda.now + pause)
     } catch {
-      pause = Self.pauseAfterFailure
       if !isFailing {
         logger.error(
           "Apple's signing keys cannot be read: what has to be verified waits",
           ["kafka.topic": .string(Topic.signingKeys.name), "cause": .string("\(error)")])
       }
       isFailing = true
+      state = .idle(until: agenda.now + Self.pauseAfterFailure)
     }
-    state = .idle(until: agenda.now + pause)
   }
 }
