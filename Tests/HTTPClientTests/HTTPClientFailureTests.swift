@@ -72,13 +72,19 @@ import Testing
     #expect(await failure(of: .get(server.url(), within: .milliseconds(50), maximumBodySize: 5)) == .deadline)
   }
 
-  @Test func countsTheWaitForAConnectionIntoTheDeadline() async throws {
+  /// A server that answers nothing, and says when a request has arrived.
+  private func silentServer() throws -> (ScriptedServer, arrived: AsyncStream<Void>) {
     let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
     let server = try ScriptedServer { peer in
       _ = await peer.request()
       arrival.finish()
       await peer.untilClosed()
     }
+    return (server, arrived)
+  }
+
+  @Test func countsTheWaitForAConnectionIntoTheDeadline() async throws {
+    let (server, arrived) = try silentServer()
     defer { server.close() }
     let client = HTTPClient(.testing(maximumConnections: 1))
     let first = Task { try await client.send(.get(server.url(), within: .seconds(300), maximumBodySize: 5)) }
@@ -148,12 +154,7 @@ import Testing
   }
 
   @Test func refusesMoreRequestsThanAllowed() async throws {
-    let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-    let server = try ScriptedServer { peer in
-      _ = await peer.request()
-      arrival.finish()
-      await peer.untilClosed()
-    }
+    let (server, arrived) = try silentServer()
     defer { server.close() }
     let client = HTTPClient(.testing(maximumRequests: 1))
     let first = Task { try await client.send(.get(server.url(), within: .seconds(300), maximumBodySize: 5)) }
@@ -166,12 +167,7 @@ import Testing
   }
 
   @Test func endsEverythingWhenItIsClosed() async throws {
-    let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-    let server = try ScriptedServer { peer in
-      _ = await peer.request()
-      arrival.finish()
-      await peer.untilClosed()
-    }
+    let (server, arrived) = try silentServer()
     defer { server.close() }
     let client = HTTPClient(.testing())
     let first = Task { try await client.send(.get(server.url(), within: .seconds(300), maximumBodySize: 5)) }

@@ -100,7 +100,8 @@ import EventLoop
   private func apply(_ request: HTTPClientRequest) throws(HTTPClientError) {
     try set(CURLOPT_URL, request.url.text)
     // Where nobody may know what came of it, a connection is only trusted that was used a moment ago.
-    // Without a body there is nothing that could be kept back from a repetition; libcurl repeats nothing on a new connection.
+    // Without a body there is nothing that could be kept back from a repetition; libcurl repeats nothing on a new
+    // connection.
     if !request.isRepeatable {
       if request.body.isEmpty { try set(CURLOPT_FRESH_CONNECT, 1) } else { try set(CURLOPT_MAXAGE_CONN, 5) }
     }

@@ -27,12 +27,13 @@ extension ClientProfile {
           reason: "a partition stays where it is unless it has to move, and is handed over with its offsets committed"),
         noTopics, allTopics, log,
       ],
-      minima: [newPartitions]
-        + [membership].compactMap(\.self).map { membership in
-          Minimum(
-            name: "max.poll.interval.ms", value: Int(membership.handover.wholeNanoseconds / 1_000_000) * 2,
-            reason: "a member that hands partitions over would be put out of its group")
-        })
+      minima: [newPartitions] + (membership.map { [longHandover($0)] } ?? []))
+  }
+
+  private static func longHandover(_ membership: GroupMembership) -> Minimum {
+    Minimum(
+      name: "max.poll.interval.ms", value: Int(membership.handover.wholeNanoseconds / 1_000_000) * 2,
+      reason: "a member that hands partitions over would be put out of its group")
   }
 
   /// The group of a reader without one: librdkafka assigns no partitions without a name here. Nothing is committed under

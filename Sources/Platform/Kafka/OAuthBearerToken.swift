@@ -1,4 +1,5 @@
 import CLibrdkafka
+import EventLoop
 import Glibc
 
 /// The token with which a client authenticates by SASL/OAUTHBEARER: from a file that somebody else keeps up to date, such
@@ -64,7 +65,7 @@ enum OAuthBearerToken {
     // Not blocking: of a pipe, the other end may never come.
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      return .failure(Fault(words: "\(path) cannot be opened: \(unsafe String(cString: strerror(errno)))"))
+      return .failure(Fault(words: "\(path) cannot be opened: \(SystemError.current)"))
     }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: mostBytes + 1)
@@ -75,9 +76,7 @@ enum OAuthBearerToken {
         unsafe Glibc.read(descriptor, bytes.baseAddress?.advanced(by: count), room)
       }
       if read < 0, errno == EINTR { continue }
-      guard read >= 0 else {
-        return .failure(Fault(words: "\(path) cannot be read: \(unsafe String(cString: strerror(errno)))"))
-      }
+      guard read >= 0 else { return .failure(Fault(words: "\(path) cannot be read: \(SystemError.current)")) }
       if read == 0 { break }
       count += read
     }

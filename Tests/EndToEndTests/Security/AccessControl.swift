@@ -36,9 +36,7 @@ import Testing
 
   func takeAway(_ rule: AccessRule) throws {
     try unsafe ask { queue in
-      var filter = unsafe rd_kafka_AclBindingFilter_new(
-        rule.resource.kind, rule.name, rule.resource.pattern, rule.principal, "*", try rule.kindOfOperation,
-        RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW, nil, 0)
+      var filter = try unsafe rule.filter
       unsafe rd_kafka_DeleteAcls(client, &filter, 1, nil, queue)
       unsafe rd_kafka_AclBinding_destroy(filter)
     } check: { event in
@@ -54,9 +52,7 @@ import Testing
   func isGranted(_ rule: AccessRule) throws -> Bool {
     var count = 0
     try unsafe ask { queue in
-      let filter = unsafe rd_kafka_AclBindingFilter_new(
-        rule.resource.kind, rule.name, rule.resource.pattern, rule.principal, "*", try rule.kindOfOperation,
-        RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW, nil, 0)
+      let filter = try unsafe rule.filter
       unsafe rd_kafka_DescribeAcls(client, filter, nil, queue)
       unsafe rd_kafka_AclBinding_destroy(filter)
     } check: { event in
@@ -79,6 +75,15 @@ import Testing
 }
 
 extension AccessRule {
+  /// What such a right is found by; whoever asks destroys it.
+  fileprivate var filter: OpaquePointer? {
+    get throws {
+      unsafe rd_kafka_AclBindingFilter_new(
+        resource.kind, name, resource.pattern, principal, "*", try kindOfOperation, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW,
+        nil, 0)
+    }
+  }
+
   fileprivate var kindOfOperation: rd_kafka_AclOperation_t {
     get throws {
       let operations = [

@@ -274,13 +274,12 @@ extension EventProcessor {
   /// What keeps records of our partitions from us: that these of them have no leader, or that nothing comes; nil while
   /// nothing does.
   func obstacle(leaderless: Set<TopicPartition>) -> String? {
-    func words(_ places: [TopicPartition], _ rest: (TopicPartition) -> String) -> String? {
-      places.min().map { "\($0) \(rest($0))" + (places.count > 1 ? " (and \(places.count - 1) more)" : "") }
-    }
-    return words(Array(leaderless)) { _ in "has no leader" }
-      ?? words(partitions.filter { silentEnd(of: $1) != nil }.map(\.key)) { place in
-        "brings nothing, though it ends at \(partitions[place].flatMap(silentEnd) ?? 0): may its topic be read?"
-      }
+    let silent = partitions.compactMapValues(silentEnd)
+    let obstructed = leaderless.isEmpty ? Set(silent.keys) : leaderless
+    guard let place = obstructed.min() else { return nil }
+    let more = obstructed.count > 1 ? " (and \(obstructed.count - 1) more)" : ""
+    guard leaderless.isEmpty, let end = silent[place] else { return "\(place) has no leader\(more)" }
+    return "\(place) brings nothing, though it ends at \(end): may its topic be read?\(more)"
   }
 
   /// Asks what the group has committed where nobody could say so when partitions came.
