@@ -55,6 +55,21 @@ import Testing
     #expect(whole.end == .exit(0) && whole.output.contains("Accounts  2\nTokens    2\n"), "\(whole)")
   }
 
+  @Test func linesAreTakenAsTheyCome() async throws {
+    #expect(try await siwa("store", "create-key", files.path + "/master-key").end == .exit(0))
+    #expect(try await siwa("store", "begin").end == .exit(0))
+    try await RunningProgram.run("siwa", ["accounts", "import", "--config", files.path + "/siwa.yaml"]) { program in
+      for (number, name) in ["ada", "bob"].enumerated() {
+        try program.write(line(name) + "\n")
+        try await until(every: .milliseconds(200)) {
+          try await siwa("store", "integrity").output.contains("Tokens    \(number + 1)\n")
+        }
+      }
+      program.endInput()
+      #expect(try await program.untilEnd() == .exit(0))
+    }
+  }
+
   /// When the store was written last, in nanoseconds.
   private func lastWrite() -> Int {
     var status = stat()

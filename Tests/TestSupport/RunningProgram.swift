@@ -70,7 +70,8 @@ public final class RunningProgram {
     return try result.get()
   }
 
-  /// Runs the program at `path` to its end.
+  /// Runs the program at `path` to its end. Its errors are without the lines in which `siwa` says how far it is: whether
+  /// there are any depends on how busy the machine is.
   public static func finish(
     path: String, _ arguments: [String], input: String = ""
   ) async throws -> (end: End, output: String, errors: String) {
@@ -78,8 +79,18 @@ public final class RunningProgram {
       try program.write(input)
       program.endInput()
       let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      return (end, program.output, program.errors.replacing(progress, with: ""))
     }
+  }
+
+  /// `opening: 3 of 4`, `20%  1 of 5 records  3/s, 0:02 left`, `7 lines  3/s`, each with its newline.
+  private nonisolated static var progress: Regex<Substring> {
+    #/
+    (?m)^(?:
+      (?:copying|checking|opening|wrapping|moving|counting|pruning|reading):\ [0-9]+\ of\ [0-9]+
+      |[0-9]+%?\ .+\ \ [0-9]+/s.*
+    )\n
+    /#
   }
 
   /// Starts the program at `path`, for a test that keeps it longer than one call; `kill` ends it, and so does the end of

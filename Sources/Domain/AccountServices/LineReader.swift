@@ -30,6 +30,9 @@ package final class LineReader {
     (self.descriptor, self.limit, self.mayLackLastEnd) = (descriptor, limit, mayLackLastEnd)
   }
 
+  /// Whether the next line is here already, so that `next` does not wait for it.
+  package var holdsLine: Bool { waiting[position...].contains(Self.newline) }
+
   /// The next line without its end; nil where there is none. Behind a fault nothing more can be read.
   package func next() throws(Fault) -> [UInt8]? {
     var searched = position

@@ -16,21 +16,18 @@ final class StandardInput {
   /// Used by its thread alone.
   private final class Reader: @unchecked Sendable {
     private let lines: LineReader
-    private var fault: LineReader.Fault?
 
     init(_ limit: Int) { lines = LineReader(STDIN_FILENO, limit: limit, mayLackLastEnd: true) }
 
-    /// Lines before a fault are lines still: it is told the next time.
+    /// Waits for a line, and takes those that have come with it: who writes them slowly keeps none waiting.
     func next(_ limit: Int) -> Result<[[UInt8]], LineReader.Fault> {
-      if let fault { return .failure(fault) }
-      var some: [[UInt8]] = []
       do throws(LineReader.Fault) {
-        while some.count < limit, let line = try lines.next() { some.append(line) }
+        var some: [[UInt8]] = []
+        while some.count < limit, some.isEmpty || lines.holdsLine, let line = try lines.next() { some.append(line) }
+        return .success(some)
       } catch {
-        fault = error
-        if some.isEmpty { return .failure(error) }
+        return .failure(error)
       }
-      return .success(some)
     }
   }
 
