@@ -164,8 +164,8 @@ import Testing
   private func bringUsers(_ stage: MigrationStage) async throws {
     let words = ["migrate", "users", "summer", "--from-input"]
     let killed = try await stage.run(.sending, words) { program in
-      // Their end is still to come.
-      try program.write(MigrationStage.lines(1...600))
+      // The others are still to come.
+      try program.write(MigrationStage.lines(1...400))
       try await until {
         if program.hasEnded { return true }
         return try await stage.census(.sending).users > 0
