@@ -2,6 +2,9 @@ import EventLoop
 import Glibc
 
 /// The network between the ingress and one broker: it passes everything on, until it is told to cut it or slow it down.
+///
+/// What it holds back stands for what is still in the client's kernel: a client that resets its connection, as a producer does
+/// however it ends, has it dropped there, and so here.
 @Loop
 final class BrokerDoor {
   /// What happens to what comes.
@@ -53,6 +56,13 @@ final class BrokerDoor {
       self.broker = try Descriptor(owning: broker)
     }
 
+    /// Whether the client has reset it, and not only ended its side.
+    var isReset: Bool {
+      var error: CInt = 0
+      var size = socklen_t(MemoryLayout<CInt>.size)
+      return unsafe getsockopt(client.number, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0
+    }
+
     func close() {
       client.close()
       broker.close()
@@ -72,6 +82,9 @@ final class BrokerDoor {
   }
 
   private func start(_ connection: Connection, _ name: Int) {
+    connection.client.onEnd { [weak self] in
+      if connection.isReset { self?.end(name) }
+    }
     for (source, target) in [(connection.client, connection.broker), (connection.broker, connection.client)] {
       Task(executorPreference: Loop.executor) { [weak self] in
         while await self?.passOn(source, target) == true {}
