@@ -167,7 +167,7 @@ import Testing
       try await rig.signIn("bob", at: 10)
       rig.apple.revocationsAnswer = .refused
       try rig.happen(.accountDeletionRequested, 20)
-      try await until { rig.process.deadLetters == ["apple-invalid-request": 1] }
+      try await until { rig.process.deadLetters == ["other": 1] }
       rig.apple.revocationsAnswer = .tokens
       try rig.happen(.accountDeletionRequested, 21, to: "bob")
       try await rig.process.untilDone(1)

@@ -24,7 +24,7 @@ final class ConsumerMetrics {
   private let superseded: [Supersession: Counter]
   private let repeated, passedOver: Counter
   private var retries: [String: Counter] = [:]
-  private var deadLetters: [String: Counter] = [:]
+  private let deadLetters: [String: Counter]
   private var waiting: [String: Gauge] = [:]
   private var readErrors: [KafkaError.Code: Counter] = [:]
   private let restated: Counter
@@ -59,20 +59,23 @@ final class ConsumerMetrics {
     superseded = Dictionary(
       uniqueKeysWithValues: Supersession.allCases.map { ($0, counter(of: "superseded-\($0.rawValue)")) })
     (repeated, passedOver) = (counter(of: "repeated"), counter(of: "passed-over"))
-    // From the start: the first increase of what was not there before is none to who watches.
-    for cause in Self.deadLetterCauses {
-      deadLetters[cause] = registry.counter(
-        Self.deadLetterName, Self.deadLetterHelp, labels: ["consumer": consumer.name.text, "cause": cause])
-    }
+    // All from the start: the first increase of a series that was not there before is none to who watches.
+    deadLetters = Dictionary(
+      uniqueKeysWithValues: Self.deadLetterCauses.map { cause in
+        let counter = registry.counter(
+          "siwa_consumer_dead_letters_total",
+          "Events put aside, by cause. Alarm on any increase: each is an obligation.",
+          labels: ["consumer": consumer.name.text, "cause": cause])
+        return (cause, counter)
+      })
   }
 
-  private nonisolated static let deadLetterName = "siwa_consumer_dead_letters_total"
-  private nonisolated static let deadLetterHelp =
-    "Events put aside, by cause. Alarm on any increase: each is an obligation."
-  /// Why events are put aside whoever the consumer is; what it cannot do for days is called as it calls that.
+  /// The cause of what was tried until its topic was about to forget it, whatever it has failed for.
+  nonisolated static let givenUp = "given-up"
+  /// Why events are put aside. A consumer's own causes are others: letters and the log name them.
   private nonisolated static let deadLetterCauses = [
     "ahead-of-time", "malformed-json", "malformed-member", "unknown-type", "topic-begun-anew", "no-policy",
-    "superseded-while-partial", "unverified", "other",
+    "superseded-while-partial", "unverified", givenUp, "other",
   ]
 
   func count(_ outcome: Outcome) {
@@ -103,12 +106,18 @@ final class ConsumerMetrics {
   }
 
   func countRetry(_ cause: String) {
-    count(
-      cause, in: &retries, "siwa_consumer_retries_total", "Attempts at events that are made again, by why they failed.")
+    let cause = retries[cause] == nil && retries.count >= Self.mostCauses ? "other" : cause
+    let counter =
+      retries[cause]
+      ?? registry.counter(
+        "siwa_consumer_retries_total", "Attempts at events that are made again, by why they failed.",
+        labels: ["consumer": consumer, "cause": cause])
+    retries[cause] = counter
+    counter.increment()
   }
 
   func countDeadLetter(_ cause: String) {
-    count(cause, in: &deadLetters, Self.deadLetterName, Self.deadLetterHelp)
+    (deadLetters[cause] ?? deadLetters["other"])?.increment()
   }
 
   /// So many events more wait for their next attempt because of `cause`.
@@ -122,13 +131,6 @@ final class ConsumerMetrics {
         labels: ["consumer": consumer, "cause": cause])
     waiting[cause] = gauge
     gauge.add(change)
-  }
-
-  private func count(_ cause: String, in counters: inout [String: Counter], _ name: String, _ help: String) {
-    let cause = counters[cause] == nil && counters.count >= Self.mostCauses ? "other" : cause
-    let counter = counters[cause] ?? registry.counter(name, help, labels: ["consumer": consumer, "cause": cause])
-    counters[cause] = counter
-    counter.increment()
   }
 
   /// Adds what is asked for when the metrics are rendered, which happens on the loop.

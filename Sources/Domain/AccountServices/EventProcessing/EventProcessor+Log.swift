@@ -208,7 +208,7 @@ extension EventProcessor {
     let letter = DeadLetter(
       record.record, consumer: consumer.name, cause: failure.cause, attempts: record.attempts.count + 1,
       isBelieved: isBelieved(record), isGivenUp: isGivenUp, time: now())
-    record.outbound = Outbound(letter, cause: failure.cause)
+    record.outbound = Outbound(letter, cause: isGivenUp ? ConsumerMetrics.givenUp : failure.cause)
     self.step(record, step)
   }
 

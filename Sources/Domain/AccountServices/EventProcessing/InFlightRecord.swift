@@ -58,7 +58,7 @@ struct Outbound {
   private(set) var letter: KafkaRecord?
   /// What is said instead of a dead letter that the log never takes.
   private var shortened: KafkaRecord?
-  /// The cause of a dead letter.
+  /// What a dead letter is counted as.
   private(set) var cause = ""
   /// How many the log has not reported on.
   private var unreported = 0

@@ -20,7 +20,7 @@ package enum TokenRevokerProgram: ConsumerProgram {
     On apple.account-outcomes.v1 stands sessions-ended, and tokens-revoked, or no-token, or revocation-unproven where there
     was an access token alone. After the last two, tell the person how to end it in the settings of their Apple Account.
     While Apple cannot be reached, or does not accept a team's key, events wait. Alarm on
-    siwa_consumer_oldest_unprocessed_seconds, and on siwa_consumer_retries_total with the cause apple-invalid-client.
+    siwa_consumer_oldest_unprocessed_seconds, and on siwa_consumer_retrying with the cause apple-invalid-client.
     """
 
   @Loop
