@@ -58,7 +58,7 @@ package final class DailyValidation {
 
   private func lead(_ lease: Lease) async {
     metrics.leads.set(1)
-    defer { metrics.leads.set(0) }
+    defer { metrics.leaseIsOver() }
     logger.info("this process validates refresh tokens now", ["lease.holder": .string(holder)])
     var nextCensus = clock.now()
     while !waiting.isEnding {

@@ -49,4 +49,9 @@ package struct ValidationMetrics: Sendable {
       "Apps whose tokens are not validated until an operator has put something right. Alarm above 0.")
     rate = registry.gauge("siwa_accounts_validation_rate", "How many validations a second there are to be now.")
   }
+
+  /// Another process knows from now on what there is to do: old values here would raise alarms for ever.
+  func leaseIsOver() {
+    for gauge in [leads, behind, due, stopped, rate] { gauge.set(0) }
+  }
 }
