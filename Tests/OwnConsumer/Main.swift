@@ -22,8 +22,8 @@ import Glibc
 
   @Sendable static func interest(in event: AccountEvent) -> Interest? {
     switch event.kind {
-    case .consentRevoked: Interest(severity: 1, yieldsTo: [.signIn])
-    case .accountDelete: Interest(severity: 2, yieldsTo: [.signIn])
+    case .consentRevoked, .credentialInvalid: Interest(severity: 1, yieldsTo: [.signIn])
+    case .accountDelete, .accountDeletionRequested: Interest(severity: 2, yieldsTo: [.signIn])
     default: nil
     }
   }
