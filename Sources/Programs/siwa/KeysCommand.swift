@@ -19,8 +19,9 @@ struct KeysCommand: Command {
     With --fetch each key is
       same: held, and Apple has it;
       new:  Apple has it, and the ingress will when it next fetches, or when something names this key;
-      gone: held, and Apple has it no more. What it signed is not believed after the next fetch; the key stays on the
-            topic apple.signing-keys.v1, if anything was verified with it.
+      gone: held, and Apple has it no more. For a day and ten minutes from the next fetch on it is believed for what it
+            signed until Apple was last seen to have it. The key stays on the topic apple.signing-keys.v1, if anything was
+            verified with it.
 
     Exit codes: 0 keys are held (with --fetch: Apple answered with keys to be believed), 1 they are not, 2 the command
     line or the configuration has to change first.

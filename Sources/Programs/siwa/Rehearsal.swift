@@ -138,7 +138,7 @@ final class Rehearsal {
       "Trust anchor        \(folder.file("certificate.pem"))",
       "",
       "Send one yourself:",
-      "  siwa notify account-delete --user ada --to \(receiver) \\",
+      "  \(CommandLine.arguments.first ?? "siwa") notify account-delete --user ada --to \(receiver) \\",
       "    --simulator https://localhost:\(appleServer.address.port) --trust \(folder.file("certificate.pem"))",
       "",
     ]

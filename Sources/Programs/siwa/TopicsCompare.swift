@@ -11,8 +11,8 @@ struct TopicsCompare: Command {
   static let summary = "Says in what the topics are other than they are to be. Changes nothing."
   static let details = """
     A weakness is a difference for which records can be lost that were to be kept. What is to change is changed with
-    Kafka's own tools, such as 'kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config NAME=VALUE';
-    the number of partitions can grow only, and users then move between partitions: their order holds again once what
+    Kafka's own tools, such as 'kafka-configs.sh --bootstrap-server SERVER --command-config FILE --alter --entity-type topics
+    --entity-name TOPIC --add-config NAME=VALUE'; the number of partitions can grow only, and users then move between partitions: their order holds again once what
     is there is read. apple.email-relay.v1 stays with the number that it was made with, and any is right: partitions that were added
     would leave the addresses of before where no tombstone reaches them.
 

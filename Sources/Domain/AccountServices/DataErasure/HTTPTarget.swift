@@ -6,7 +6,7 @@ import JSON
 ///
 /// It is sent `{"type":"account.erase", …}` with an id that stays the same until it is done (its idempotency key), and
 /// answers 200 with `{"state":"erased","affected":3,"found":0}`, signed like the request under the request's id, or 202
-/// with `{"state":"in-progress"}` to be asked again. `schemas/` describes both.
+/// with `{"state":"in-progress"}` to be asked again. docs/erasure.md describes both.
 package final class HTTPTarget: ErasureTarget {
   private let name: String
   private let url: HTTPClientURL
