@@ -90,7 +90,7 @@ import Testing
       try await RunningProgram.run("durable-writer", ["store", rig.files.path, "\(first)"]) { writer in
         let last = first + Int.random(in: 1...30, using: &random) * 16 - 1
         _ = try await writer.outputLine(with: "settled \(last)")
-        await writer.kill()
+        try await writer.killAndRead()
         #expect(writer.errors == "")
         for line in writer.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         where line.hasPrefix("settled ") {

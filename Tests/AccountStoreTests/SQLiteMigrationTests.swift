@@ -162,7 +162,7 @@ import Testing
       try await RunningProgram.run("durable-writer", ["migrate", rig.files.path, "0"]) { program in
         _ = try await program.outputLine(with: "migrating")
         for _ in 0..<Int.random(in: 0...2000, using: &random) { await Task.yield() }
-        await program.kill()
+        try await program.killAndRead()
         #expect(program.errors == "")
       }
       let version = try #require(try rig.number("PRAGMA user_version"))

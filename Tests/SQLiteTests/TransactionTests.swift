@@ -155,7 +155,7 @@ import Testing
       let words = ["database", files.path + "/test.sqlite", "\(round * 1_000_000 + 1)"]
       try await RunningProgram.run("durable-writer", words) { writer in
         _ = try await writer.outputLine(with: "inserted \(round * 1_000_000 + Int.random(in: 1...300, using: &random))")
-        await writer.kill()
+        try await writer.killAndRead()
         #expect(writer.errors == "")
         for line in writer.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
           promised.insert(try #require(Int64(line.dropFirst("inserted ".count))))

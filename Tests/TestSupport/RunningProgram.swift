@@ -156,11 +156,17 @@ public final class RunningProgram {
     return await reap()
   }
 
-  /// Kills it if it still runs, and waits for its end.
+  /// Kills it if it still runs, and waits for its end. What it wrote last may not have been read.
   public func kill() async {
     endInput()
     signal(SIGKILL)
     _ = await reap()
+  }
+
+  /// Kills it, and waits until all is read that it has written. Programs that it has started must have ended.
+  public func killAndRead() async throws {
+    signal(SIGKILL)
+    _ = try await untilEnd()
   }
 
   private func reap() async -> End {

@@ -37,7 +37,7 @@ import Testing
       var last = 0
       try await RunningProgram.run("durable-writer", ["accepted", folder.path, "\(first)"]) { writer in
         _ = try await writer.outputLine(with: "written \(first + Int.random(in: 0...60, using: &random) * 7 + 6)")
-        await writer.kill()
+        try await writer.killAndRead()
         #expect(writer.errors == "")
         let lines = writer.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         last = try #require(lines.last.flatMap { Int($0.split(separator: " ")[1]) })

@@ -252,7 +252,7 @@ import Testing
       let words = ["spool", rig.directory, "\(round * 1_000_000)"]
       try await RunningProgram.run("durable-writer", words) { writer in
         _ = try await writer.outputLine(with: "inserted \(round * 1_000_000 + Int.random(in: 0...400, using: &random))")
-        await writer.kill()
+        try await writer.killAndRead()
         #expect(writer.errors == "")
         for line in writer.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
           let parts = line.split(separator: " ")
