@@ -18,7 +18,7 @@ struct AuditCreateKey: Command {
     """
   static let examples = [
     CommandExample(
-      "siwa audit create-key audit.example.com/siwa /etc/siwa/audit-key", "Once, before the first siwa-audit-log.")
+      "siwa audit create-key audit.example.com/siwa /etc/siwa/tls/audit-key", "Once, before the first siwa-audit-log.")
   ]
 
   private let origin: String

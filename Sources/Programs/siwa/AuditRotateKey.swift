@@ -34,10 +34,10 @@ struct AuditRotateKey: Command {
     """
   static let examples = [
     CommandExample(
-      "siwa audit rotate-key --old /etc/siwa/audit-key --new /etc/siwa/audit-key-2027",
+      "siwa audit rotate-key --old /etc/siwa/tls/audit-key --new /etc/siwa/tls/audit-key-2027",
       "With /etc/siwa/siwa.yaml, which names the log and its first key."),
     CommandExample(
-      "siwa audit rotate-key --old /etc/siwa/audit-key --new-signer /usr/local/bin/sign,audit-2027 --new-vkey VKEY",
+      "siwa audit rotate-key --old /etc/siwa/tls/audit-key --new-signer /usr/local/bin/sign,audit-2027 --new-vkey VKEY",
       "From a file to a key that never leaves its module."),
   ]
 

@@ -41,7 +41,7 @@ struct EraseCommand: Command {
     CommandExample(
       "siwa erase --verify --team A1B2C3D4E5 --sub -", "What is left of an erased person, and until when."),
     CommandExample(
-      "siwa erase --team A1B2C3D4E5 --sub - --by bob --reason 'letter of 3 May' --yes", "Erases, without asking."),
+      "siwa erase --team A1B2C3D4E5 --sub - --by support --reason 'letter of 3 May' --yes", "Erases, without asking."),
   ]
 
   /// What leads to an erasure.

@@ -24,7 +24,7 @@ struct ErasuresDiscard: Command {
     """
   static let examples = [
     CommandExample(
-      "siwa erasures discard S25cB0PbHs6y97gYYmgydQ shop --by bob --reason 'the shop was closed, its disks are shredded'",
+      "siwa erasures discard S25cB0PbHs6y97gYYmgydQ shop --by support --reason 'the shop was closed, its disks are shredded'",
       "One target of one event.")
   ]
 

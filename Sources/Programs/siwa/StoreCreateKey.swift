@@ -15,8 +15,8 @@ struct StoreCreateKey: Command {
 
     """
   static let examples = [
-    CommandExample("siwa store create-key /etc/siwa/master-key", "Once, before siwa store begin."),
-    CommandExample("siwa store create-key --hashing /etc/siwa/hash-key-2027", "Before siwa store rotate-hash-key."),
+    CommandExample("siwa store create-key /etc/siwa/tls/master-key", "Once, before siwa store begin."),
+    CommandExample("siwa store create-key --hashing /etc/siwa/tls/hash-key-2027", "Before siwa store rotate-hash-key."),
   ]
 
   private let file: String

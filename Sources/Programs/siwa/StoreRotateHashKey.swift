@@ -29,8 +29,9 @@ struct StoreRotateHashKey: Command {
 
     """
   static let examples = [
-    CommandExample("siwa store create-key --hashing /etc/siwa/hash-key-2027", "Makes the new key."),
-    CommandExample("siwa store rotate-hash-key /etc/siwa/hash-key-2027", "Once a year, or when the key may be known."),
+    CommandExample("siwa store create-key --hashing /etc/siwa/tls/hash-key-2027", "Makes the new key."),
+    CommandExample(
+      "siwa store rotate-hash-key /etc/siwa/tls/hash-key-2027", "Once a year, or when the key may be known."),
     CommandExample("siwa store rotate-hash-key", "Goes on with a rotation whose file is gone."),
   ]
 

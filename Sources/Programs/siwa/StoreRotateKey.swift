@@ -22,7 +22,7 @@ struct StoreRotateKey: Command {
     """
   static let examples = [
     CommandExample(
-      "siwa store rotate-key --set store.former-master-key=/etc/siwa/master-key-2026",
+      "siwa store rotate-key --set store.former-master-key=/etc/siwa/tls/master-key-2026",
       "Once the programs run with both keys.")
   ]
 

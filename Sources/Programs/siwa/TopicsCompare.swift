@@ -12,9 +12,10 @@ struct TopicsCompare: Command {
   static let details = """
     A weakness is a difference for which records can be lost that were to be kept. What is to change is changed with
     Kafka's own tools, such as 'kafka-configs.sh --bootstrap-server SERVER --command-config FILE --alter --entity-type topics
-    --entity-name TOPIC --add-config NAME=VALUE'; the number of partitions can grow only, and users then move between partitions: their order holds again once what
-    is there is read. apple.email-relay.v1 stays with the number that it was made with, and any is right: partitions that were added
-    would leave the addresses of before where no tombstone reaches them.
+    --entity-name TOPIC --add-config NAME=VALUE'; the number of partitions can grow only, and users then move between
+    partitions: their order holds again once what is there is read. apple.email-relay.v1 stays with the number that it was
+    made with, and any is right: partitions that were added would leave the addresses of before where no tombstone reaches
+    them.
 
     Exit codes: 0 all is as it is to be, 1 something is not, 2 the command line or the configuration has to change first,
     3 the cluster cannot be asked.

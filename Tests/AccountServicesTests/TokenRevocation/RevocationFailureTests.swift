@@ -4,6 +4,7 @@ import AccountStore
 import AppleSimulator
 import ConsumerSupport
 import EventLoop
+import Kafka
 import TestSupport
 import Testing
 
@@ -171,7 +172,9 @@ import Testing
       rig.apple.revocationsAnswer = .tokens
       try rig.happen(.accountDeletionRequested, 21, to: "bob")
       try await rig.process.untilDone(1)
-      #expect(rig.cluster.appended(on: Topic.deadLetters(of: .tokenRevoker).name).count == 1)
+      let letters = rig.cluster.appended(on: Topic.deadLetters(of: .tokenRevoker).name)
+      #expect(letters.count == 1)
+      #expect(letters.first?.headers.contains(KafkaHeader("dead-letter-cause", "apple-invalid-request")) == true)
       #expect(try rig.said() == ["event-21 tokens-revoked", "event-21 sessions-ended"])
       #expect(try await rig.tokens().count == 1, "it is there for whoever decides")
     }

@@ -3,6 +3,7 @@ import AccountStore
 import ConsumerSupport
 import EventLoop
 import Synchronization
+import Telemetry
 import TestSupport
 import Testing
 
@@ -73,7 +74,11 @@ import Testing
       rig.store.recording = { $0.map { _ in .noted } }
       rig.store.counting = { population.census(at: $0) }
       let daily = rig.daily(rig.validation(), as: "a")
-      rig.afterAnswer = { if rig.clock.passed > .seconds(3 * 86_400) { daily.end() } }
+      rig.afterAnswer = {
+        guard rig.clock.passed > .seconds(3 * 86_400) else { return }
+        for gauge in [rig.metrics.due, rig.metrics.behind, rig.metrics.stopped] { gauge.set(7) }
+        daily.end()
+      }
       await daily.run()
       #expect(rig.times.count == 2000)
       for times in rig.times.values {

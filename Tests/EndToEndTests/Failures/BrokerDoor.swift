@@ -4,7 +4,7 @@ import Glibc
 /// The network between the ingress and one broker: it passes everything on, until it is told to cut it or slow it down.
 ///
 /// What it holds back stands for what is still in the client's kernel: a client that resets its connection, as a producer does
-/// however it ends, has it dropped there, and so here.
+/// however it ends, has it dropped there, and so here. While it is open it holds nothing back.
 @Loop
 final class BrokerDoor {
   /// What happens to what comes.
@@ -83,7 +83,7 @@ final class BrokerDoor {
 
   private func start(_ connection: Connection, _ name: Int) {
     connection.client.onEnd { [weak self] in
-      if connection.isReset { self?.end(name) }
+      if self?.state != .open, connection.isReset { self?.end(name) }
     }
     for (source, target) in [(connection.client, connection.broker), (connection.broker, connection.client)] {
       Task(executorPreference: Loop.executor) { [weak self] in

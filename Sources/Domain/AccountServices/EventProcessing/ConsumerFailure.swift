@@ -4,7 +4,7 @@ public struct ConsumerFailure: Error, Sendable, Equatable, CustomStringConvertib
     case transient, waiting, permanent
   }
 
-  /// Why, in a word of a closed list such as `apple-unavailable`: the label of a metric.
+  /// Why, in a word of a closed list such as `apple-unavailable`: the label of the metrics of what is tried again.
   public let cause: String
   let consequence: Consequence
   let retryAfter: Duration

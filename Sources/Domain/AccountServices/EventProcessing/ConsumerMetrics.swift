@@ -72,7 +72,7 @@ final class ConsumerMetrics {
 
   /// The cause of what was tried until its topic was about to forget it, whatever it has failed for.
   nonisolated static let givenUp = "given-up"
-  /// Why events are put aside. A consumer's own causes are others: letters and the log name them.
+  /// Why events are put aside. What is not among these counts as `other`: letters and the log name it.
   private nonisolated static let deadLetterCauses = [
     "ahead-of-time", "malformed-json", "malformed-member", "unknown-type", "topic-begun-anew", "no-policy",
     "superseded-while-partial", "unverified", givenUp, "other",

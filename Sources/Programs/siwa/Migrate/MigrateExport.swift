@@ -16,7 +16,7 @@ struct MigrateExport: Command {
       users.jsonl    {"key":"…","transfer_sub":"…"}, a line for each user
       users.csv      the same as CSV
       manifest.txt   plan, teams, app, how many users, and size and SHA-256 of each file: a signed note (C2SP)
-    users.csv is for programs: a spreadsheet takes a key that begins with =, +, - or @ for a formula. Such keys stand there as
+    users.csv is for programs: a spreadsheet takes a key that begins with =, + or - for a formula. Such keys stand there as
     they are, or nobody would find their user by them; how many there are is said.
     Nothing else of anybody stands there: no sub, no address. With --age the two files are encrypted on the way to the disk
     (users.jsonl.age, users.csv.age) to that recipient by the program age of Debian's package of that name. Without it,
@@ -78,7 +78,7 @@ struct MigrateExport: Command {
       for path in outcome.outdated { Terminal.complain("siwa: \(path) was of an export before, and is removed") }
       if outcome.formulas > 0 {
         Terminal.complain(
-          "siwa: \(outcome.formulas) keys begin with =, +, - or @: a spreadsheet takes them for formulas, and users.csv is for "
+          "siwa: \(outcome.formulas) keys begin with =, + or -: a spreadsheet takes them for formulas, and users.csv is for "
             + "programs")
       }
       MigrateAccess.complain(ofDamaged: outcome.damaged)

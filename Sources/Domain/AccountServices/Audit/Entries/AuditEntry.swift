@@ -3,9 +3,9 @@ package import Cryptography
 
 /// An entry of the audit log: an obligation, an effect, a decision of a person, or a gap in what the log has seen.
 ///
-/// Its bytes are canonical JSON (RFC 8785), described by `schemas/audit-entry.v1.json`. It holds no personal data: an
-/// account appears as the keyed hash of the account store. What a person wrote as the reason of a decision stands in it as
-/// they wrote it.
+/// Its bytes are canonical JSON (RFC 8785), described by `schemas/audit-entry.v1.json`. It holds no personal data of
+/// users: an account appears as the keyed hash of the account store. Who decided something, and why, stand in it as they wrote
+/// it.
 package enum AuditEntry: Sendable, Hashable {
   /// An event on `Topic.accountEvents`: something that has to be done.
   case obligation(Obligation)
