@@ -106,14 +106,10 @@ final class ConsumerMetrics {
   }
 
   func countRetry(_ cause: String) {
-    let cause = retries[cause] == nil && retries.count >= Self.mostCauses ? "other" : cause
-    let counter =
-      retries[cause]
-      ?? registry.counter(
-        "siwa_consumer_retries_total", "Attempts at events that are made again, by why they failed.",
-        labels: ["consumer": consumer, "cause": cause])
-    retries[cause] = counter
-    counter.increment()
+    metric(of: cause, among: &retries) { labels in
+      registry.counter(
+        "siwa_consumer_retries_total", "Attempts at events that are made again, by why they failed.", labels: labels)
+    }.increment()
   }
 
   func countDeadLetter(_ cause: String) {
@@ -122,15 +118,21 @@ final class ConsumerMetrics {
 
   /// So many events more wait for their next attempt because of `cause`.
   func countWaiting(_ cause: String, _ change: Double) {
-    // One that has come when there were too many stays "other" until it goes.
-    let cause = waiting[cause] == nil && waiting.count >= Self.mostCauses ? "other" : cause
-    let gauge =
-      waiting[cause]
-      ?? registry.gauge(
-        "siwa_consumer_retrying", "Events that wait for their next attempt, by why the last one failed.",
-        labels: ["consumer": consumer, "cause": cause])
-    waiting[cause] = gauge
-    gauge.add(change)
+    metric(of: cause, among: &waiting) { labels in
+      registry.gauge(
+        "siwa_consumer_retrying", "Events that wait for their next attempt, by why the last one failed.", labels: labels
+      )
+    }.add(change)
+  }
+
+  /// The metric of a cause. One that has come when there were too many stays `other`.
+  private func metric<Metric>(
+    of cause: String, among known: inout [String: Metric], make: (KeyValuePairs<String, String>) -> Metric
+  ) -> Metric {
+    let cause = known[cause] == nil && known.count >= Self.mostCauses ? "other" : cause
+    let metric = known[cause] ?? make(["consumer": consumer, "cause": cause])
+    known[cause] = metric
+    return metric
   }
 
   /// Adds what is asked for when the metrics are rendered, which happens on the loop.
