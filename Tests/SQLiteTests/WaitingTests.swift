@@ -26,10 +26,20 @@ import Testing
     Result { () throws(SQLiteError) in try statement.first { row throws(SQLiteError) in try row.value(0) } }
   }
 
+  /// Reads without waiting what was just read. The kernel may give up what it has in its memory at any time, also between
+  /// both: then it is read once more. Nil where it never has it.
+  private func countAgain(in database: Database, by statement: Statement) throws -> Int64? {
+    for _ in 0..<100 {
+      let count = try count(by: statement).get()
+      if case .success(count)? = database.withoutWaiting({ self.count(by: statement) }) { return count }
+    }
+    return nil
+  }
+
   @Test(PageCache.isTold) func whatIsInMemoryIsReadWithoutWaiting() throws {
     let database = try open()
     let statement = try database.prepare("SELECT count(*) FROM person")
-    #expect(try database.withoutWaiting { count(by: statement) }?.get() == 10_000)
+    #expect(try countAgain(in: database, by: statement) == 10_000)
   }
 
   @Test(PageCache.isTold) func whatIsOnTheDiskAloneIsReadWithWaitingOnly() throws {
@@ -43,8 +53,7 @@ import Testing
       try #require(fsync(file) == 0 && posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0)
       let result = try #require(database.withoutWaiting { count(by: statement) })
       #expect(throws: SQLiteError.self) { try result.get() }
-      #expect(try count(by: statement).get() == 10_000)
-      #expect(try database.withoutWaiting { count(by: statement) }?.get() == 10_000)
+      #expect(try countAgain(in: database, by: statement) == 10_000)
     }
   }
 
