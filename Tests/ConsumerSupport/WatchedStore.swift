@@ -27,6 +27,8 @@ package final class WatchedStore: AccountStore {
   package var after: Watch = { _ in }
   /// Called with settlements before they are written, none where only marks are raised.
   package var beforeSettling: @Loop ([Settlement]) throws(AccountStoreError) -> Void = { _ in }
+  /// Called with the accounts whose state of mail is asked for.
+  package var beforeTelling: @Loop ([Account]) throws(AccountStoreError) -> Void = { _ in }
   /// Gives out tokens in the store's place.
   package var claiming: (@Loop (_ count: Int, _ time: Timestamp) -> ClaimedTokens?)?
   /// Takes findings in the store's place.
@@ -223,7 +225,10 @@ package final class WatchedStore: AccountStore {
   }
 
   package func relayStates(of accounts: [Account]) async throws(AccountStoreError) -> [RelayKnowledge] {
-    try await watch(.relayStates) { () throws(AccountStoreError) in try await store.relayStates(of: accounts) }
+    try await watch(.relayStates) { () throws(AccountStoreError) in
+      try beforeTelling(accounts)
+      return try await store.relayStates(of: accounts)
+    }
   }
 
   package func erasureSteps(of events: [EventID]) async throws(AccountStoreError) -> [[ErasureStep]] {

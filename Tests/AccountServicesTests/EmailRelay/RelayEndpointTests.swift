@@ -68,11 +68,11 @@ import Testing
     let body: String
   }
 
-  private func withMailer(_ body: @Loop (Mailer, any AccountStore) async throws -> Void) async throws {
+  private func withMailer(_ body: @Loop (Mailer, WatchedStore) async throws -> Void) async throws {
     let files = TemporaryDirectory()
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
     try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
-    let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
+    let store = WatchedStore(try await SQLiteAccountStore.open(files.path + "/store.sqlite", key))
     try await know([("enabled", "ada"), ("disabled", "bob"), ("erased", "cleo"), ("enabled", "d/%n")], store)
     let registry = MetricsRegistry()
     let logger = CapturedLog().logger()
@@ -180,6 +180,33 @@ import Testing
         let tag = try #require(try await mailer.get(subject).header("ETag"))
         for known in [tag, "*"] { #expect(try await mailer.get(subject, tag: known).status == status) }
       }
+    }
+  }
+
+  /// A seal that is broken, or whatever else concerns one record alone.
+  @Test(Python.isThere) func whatIsKeptOfOneAccountAndCannotBeReadKeepsNobodyElseFromAnAnswer() async throws {
+    try await withMailer { mailer, store in
+      let people = (0..<40).map { $0 == 17 ? "bob" : $0 == 30 ? "cleo" : "user-\($0)" } + ["ada"]
+      let question = people.map { #"{"team":"A1B2C3D4E5","sub":"\#($0)"}"# }.joined(separator: ",")
+      store.beforeTelling = { accounts throws(AccountStoreError) in
+        if accounts.contains(where: { $0.subject.text == "bob" }) { throw AccountStoreError(.sealBroken, "told to") }
+      }
+      let answer = try await mailer.post(#"{"accounts":[\#(question)]}"#)
+      #expect(answer.status == 200)
+      let states = text(answer).split(separator: #"{"team":"#).dropFirst().map(String.init)
+      #expect(states.count == people.count)
+      for (person, state) in zip(people, states) {
+        let status = ["bob": "unavailable", "cleo": "erased", "ada": "enabled"][person] ?? "unknown"
+        #expect(state.contains(#""sub":"\#(person)","may_send":\#(person == "ada"),"status":"\#(status)""#), "\(state)")
+      }
+      #expect(store.counts[.relayStates] ?? 0 <= 2 * 6 + 1, "it is halved: \(store.counts)")
+      #expect(try await mailer.get("bob").status == 503)
+      let bob = #"{"team":"A1B2C3D4E5","sub":"bob"}"#
+      #expect(try await mailer.post(#"{"accounts":[\#(bob),\#(bob)]}"#).status == 503, "nobody is left to answer for")
+
+      let input = try JSONEncoder().encode(mailer.answers)
+      let check = try await Python.run("Tests/AccountServicesTests/Python/check_openapi.py", input: [UInt8](input))
+      #expect(check.end == .exit(0), "\(check.errors)")
     }
   }
 

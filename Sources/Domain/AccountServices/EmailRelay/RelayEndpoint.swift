@@ -102,11 +102,40 @@ package final class RelayEndpoint {
         400, "malformed", #"The body is {"accounts":[{"team":"…","sub":"…"}]} with 1 to \#(Self.mostAccounts) of them."#
       )
     }
-    let states = try await store.relayStates(of: accounts)
-    let answers = zip(accounts, states).map { account, knowledge in knowledge.json(of: account) }
+    let states = try await states(of: accounts[...])
+    let answers = zip(accounts, states).map { account, state in
+      switch state {
+      case .success(let knowledge): knowledge.json(of: account)
+      case .failure: account.json(maySend: false, status: "unavailable", since: nil)
+      }
+    }
+    let failures = states.compactMap { state -> AccountStoreError? in
+      if case .failure(let error) = state { error } else { nil }
+    }
+    if let failure = failures.first {
+      guard failures.count < accounts.count else { throw failure }
+      logger.error(
+        "what is kept of some accounts cannot be read",
+        ["accounts": .integer(failures.count), "cause": .describing(failure)])
+    }
     var response = HTTPResponse.json(JSONValue.object([.init("accounts", .array(answers))]).bytes)
     response.headers.append(("Cache-Control", "no-store"))
     return response
+  }
+
+  /// What is known of each account, or why what is kept of it cannot be read. Those are found by halving: one damaged
+  /// record must not keep the mail from everybody else in the question.
+  private func states(
+    of accounts: ArraySlice<Account>
+  ) async throws(AccountStoreError) -> [Result<RelayKnowledge, AccountStoreError>] {
+    do throws(AccountStoreError) {
+      return try await store.relayStates(of: Array(accounts)).map { .success($0) }
+    } catch {
+      guard error.code == .sealBroken || error.code == .damaged else { throw error }
+      guard accounts.count > 1 else { return [.failure(error)] }
+      let middle = accounts.startIndex + accounts.count / 2
+      return try await states(of: accounts[..<middle]) + states(of: accounts[middle...])
+    }
   }
 }
 
@@ -121,16 +150,21 @@ extension RelayKnowledge {
   }
 
   fileprivate func json(of account: Account) -> JSONValue {
+    switch self {
+    case .known(let state):
+      account.json(maySend: state.status == .enabled, status: state.status.rawValue, since: state.since)
+    case .unknown: account.json(maySend: false, status: "unknown", since: nil)
+    case .erased(let since): account.json(maySend: false, status: "erased", since: since)
+    }
+  }
+}
+
+extension Account {
+  fileprivate func json(maySend: Bool, status: String, since: Timestamp?) -> JSONValue {
     var members: [JSONValue.Member] = [
-      .init("team", .string(account.team.text)), .init("sub", .string(account.subject.text)),
+      .init("team", .string(team.text)), .init("sub", .string(subject.text)), .init("may_send", .boolean(maySend)),
+      .init("status", .string(status)),
     ]
-    let (maySend, status, since): (Bool, String, Timestamp?) =
-      switch self {
-      case .known(let state): (state.status == .enabled, state.status.rawValue, state.since)
-      case .unknown: (false, "unknown", nil)
-      case .erased(let since): (false, "erased", since)
-      }
-    members += [.init("may_send", .boolean(maySend)), .init("status", .string(status))]
     if let since { members.append(.init("since", .integer(since.milliseconds))) }
     return .object(members)
   }
