@@ -85,6 +85,24 @@ import Testing
     #expect(rig.metric(metric) == "1")
   }
 
+  @Test func whatTheGroupDoesNotTakeForLongIsSaidOnce() async throws {
+    let rig = try await ProcessorRig(Calls().consumer())
+    try await rig.assign(0)
+    rig.source.fault = KafkaError(.timedOut, detail: "told to")
+    try await rig.send(.sample(1))
+    func said(_ words: String) -> Int { rig.captured.lines.count { $0.contains(words) } }
+    for _ in 1...30 { try await rig.advance(by: .seconds(1)) }
+    #expect(said("nothing can be committed") == 0, "a group that forms anew is no trouble")
+    #expect(rig.metric("siwa_consumer_commits_failing_seconds") != "0")
+    for _ in 1...60 { try await rig.advance(by: .seconds(1)) }
+    #expect(said("nothing can be committed") == 1)
+    rig.source.fault = nil
+    try await rig.advance(by: .seconds(1))
+    #expect(said("commits succeed again") == 1 && rig.committed() == 1)
+    #expect(rig.metric("siwa_consumer_commits_failing_seconds") == "0")
+    await rig.drain()
+  }
+
   @Test func asManyAreProcessedAtOnceAsMayBe() async throws {
     let (calls, gate) = (Calls(), Signal())
     calls.gate = { _ in await gate.wait() }

@@ -156,6 +156,9 @@ final class ConsumerMetrics {
     gauge("partitions_paused", "Partitions of which nothing more is read until more of what was read is done.") {
       Double($0.room.paused)
     }
+    gauge("commits_failing_seconds", "For how long no commit has succeeded since one failed; 0 where they succeed.") {
+      $0.uncommitted
+    }
     gauge("announcements_waiting", "Events of which something is to be announced that the log has not taken yet.") {
       Double($0.announcing)
     }
@@ -178,6 +181,9 @@ extension EventProcessor {
       return sum + max(0, end - offset)
     }
   }
+
+  /// In seconds.
+  var uncommitted: Double { commitHealth.failingSince.map { (agenda.now - $0) / .seconds(1) } ?? 0 }
 
   /// In seconds.
   var ageOfOldest: Double {

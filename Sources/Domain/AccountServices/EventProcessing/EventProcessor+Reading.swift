@@ -164,15 +164,23 @@ extension EventProcessor {
     }
     // One that began anew meanwhile is elsewhere.
     for work in works where work.isGone { offsets[work.place] = nil }
-    if offsets.isEmpty { return }
+    if offsets.isEmpty { return sayThatCommitsSucceed() }
     do throws(KafkaError) {
       try await source?.commit(offsets, within: Self.commitLimit)
       for work in works { work.committed = offsets[work.place]?.offset ?? work.committed }
+      sayThatCommitsSucceed()
     } catch {
       // Those that go are committed on their way. The others come again.
       logger.debug("a commit failed", error.metadata)
+      if commitHealth.fail(at: agenda.now) {
+        logger.warning("nothing can be committed: what is done would be read again", error.metadata)
+      }
       if !isEnding, error.isRetriable || error.isUncertain { planCommit() }
     }
+  }
+
+  private func sayThatCommitsSucceed() {
+    if commitHealth.recover() { logger.notice("commits succeed again") }
   }
 
   /// Begins nothing more, finishes what is being worked on, within `patience` at most, and tells the group how far it is.

@@ -62,6 +62,7 @@ package final class EventProcessor {
   /// about last.
   var (isAwaiting, hasRunDry) = (false, false)
   var isCommitPlanned = false
+  var commitHealth = CommitHealth()
   var isSurveyPlanned = false
   var isStoreFailing = false
   /// Calls of the store that have failed and are made again and again, by their numbers: since when, and why.
