@@ -209,7 +209,10 @@ import Testing
         ] {
           #expect(metrics.contains("\n\(line)\n"), "\(line)")
         }
-        #expect(metrics.contains("\nsiwa_apple_keys_age_seconds "))
+        for name in [
+          "siwa_apple_keys_age_seconds ", "siwa_loop_turn_seconds_count ", "siwa_build_info{sha256=\"",
+          "process_open_fds ", "siwa_kafka_queue_records ",
+        ] { #expect(metrics.contains("\n\(name)"), "\(name)") }
       }
     }
     _ = consume cluster

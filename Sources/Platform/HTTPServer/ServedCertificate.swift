@@ -39,9 +39,9 @@ final class ServedCertificate {
   }
 
   /// Looks at the files. `insisting`: somebody asks now, and is answered whatever was said before.
-  func look(insisting: Bool) -> CertificateRenewal {
+  func look(insisting: Bool, at now: MonotonicTime = .now) -> CertificateRenewal {
     // Also where nobody connects: the keys of tickets must not outlive their hour.
-    _ = contextForHandshake(at: .now)
+    _ = contextForHandshake(at: now)
     let contents = Contents(files)
     if contents == inUse {
       unusable = nil
@@ -51,7 +51,7 @@ final class ServedCertificate {
     if wasSeen, unusable?.isSaid == true, !insisting { return .unchanged }
     do throws(HTTPServerError) {
       context = try TLSContext(files)
-      ticketKeysEnd = .now + TLSContext.ticketLifetime
+      ticketKeysEnd = now + TLSContext.ticketLifetime
       (inUse, unusable) = (contents, nil)
       return .renewed
     } catch {

@@ -17,13 +17,13 @@ import Testing
   private func withEraser(
     groups: [TeamID: [Set<ClientID>]] = [:],
     _ body:
-      @Loop (_ store: any AccountStore, _ process: @Loop (AccountEvent) async throws -> Processed, MetricsRegistry)
+      @Loop (_ store: WatchedStore, _ process: @Loop (AccountEvent) async throws -> Processed, MetricsRegistry)
       async throws -> Void
   ) async throws {
     let files = TemporaryDirectory()
     let key = try #require(MasterKey(try SecureRandom.bytes(32)))
     try await SQLiteAccountStore.begin(files.path + "/store.sqlite", key)
-    let store = try await SQLiteAccountStore.open(files.path + "/store.sqlite", key)
+    let store = WatchedStore(try await SQLiteAccountStore.open(files.path + "/store.sqlite", key))
     let registry = MetricsRegistry()
     let team = try #require(TeamID("A1B2C3D4E5"))
     let eraser = DataEraser(
@@ -141,6 +141,7 @@ import Testing
       let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
       #expect(failure == .waiting("tokens-not-ended", for: .milliseconds(10)))
       #expect(shop.orders.isEmpty && search.orders.isEmpty)
+      #expect(store.counts[.holdsTokens] == 1 && store.counts[.tokens] == nil, "it needs no token, and opens none")
 
       let ended = Settlement(
         of: .of(event, store), by: .tokenRevoker, outcome: "tokens-revoked",

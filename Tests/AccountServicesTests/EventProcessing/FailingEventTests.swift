@@ -53,6 +53,24 @@ import Testing
     #expect(rig.committed() == 4)
   }
 
+  /// As where a target refuses everybody: each attempt is written down, and not each in a transaction of its own.
+  @Test func attemptsThatFailTogetherAreCountedTogether() async throws {
+    let calls = Calls()
+    calls.fault = { _ in throw ConsumerFailure.transient("busy") }
+    let rig = try await ProcessorRig(calls.consumer())
+    try await rig.assign(0)
+    // The first ones are being counted, while the others fail.
+    let gate = Signal()
+    rig.store.gate = { call in if call == .count { await gate.wait() } }
+    for number in 0..<24 { rig.put(.of(.sample(number, of: "user-\(number)"))) }
+    try await until { calls.events.count == 24 }
+    gate.fire()
+    try await rig.untilIdle()
+    #expect(rig.metric(#"siwa_consumer_retries_total{consumer="sample",cause="busy"}"#) == "24")
+    #expect(rig.store.counts[.count] ?? 0 <= 2)
+    await rig.stop()
+  }
+
   @Test func pausesGrowAndAnswersThatAskForMoreGetIt() async throws {
     let calls = Calls()
     let rig = try await ProcessorRig(calls.consumer())

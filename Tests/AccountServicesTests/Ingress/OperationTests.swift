@@ -5,6 +5,7 @@ import AppleSimulator
 import Cryptography
 import EventLoop
 import HTTPClient
+import HTTPServer
 import Synchronization
 import Telemetry
 import TestSupport
@@ -102,6 +103,21 @@ import Testing
       }
       #expect(try await rig.metric("siwa_tls_reloads_total") == 3)
     }
+  }
+
+  @Test func saysAtTheStartThatItsCertificateHasExpired() async throws {
+    let (files, captured) = (TemporaryDirectory(), CapturedLog())
+    let start = IngressRig.now.milliseconds / 1000 - 7200
+    let expired = try SelfSignedCertificate(for: ["127.0.0.1"], validFrom: start, seconds: 3600)
+    let server = try EndpointServer(
+      .loopback(port: 0),
+      tls: TLSServerConfiguration(
+        certificateFile: files.write("certificate.pem", expired.certificatePEM),
+        privateKeyFile: files.write("key.pem", expired.privateKeyPEM)),
+      RelayEndpoint.bounds, registry: MetricsRegistry(), logger: captured.logger(), now: { IngressRig.now },
+      handler: { _ in HTTPResponse(status: 404) })
+    #expect(captured.lines.count { $0.contains("the certificate has expired") } == 1)
+    await server.drain(within: .zero)
   }
 
   @Test func administrationIsNotWhereNotificationsArrive() async throws {

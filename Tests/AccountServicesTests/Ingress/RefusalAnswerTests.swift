@@ -52,6 +52,9 @@ import Testing
       #expect(try await rig.metric("siwa_ingress_notifications_refused_total{reason=\"\(reason.rawValue)\"}") == 1)
       let lines = rig.lines.lines.filter { $0.contains("notification refused") }
       #expect(lines.count == 1 && lines[0].contains("\"reason\":\"\(reason.rawValue)\",\"http.peer\":\"127.0.0.1\""))
+      // Whoever forgot an app has to learn which.
+      let isNamed = lines[0].contains("\"audience\":\"com.example.somebody-else\"")
+      #expect(isNamed == (reason == .unknownAudience))
     }
   }
 }
