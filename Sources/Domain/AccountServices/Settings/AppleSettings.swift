@@ -7,7 +7,7 @@ package struct AppleSettings: Configurable, Equatable {
   package enum Proxy: String, CaseIterable, Sendable {
     /// Straight to it.
     case none
-    /// As the variables `https_proxy` and `no_proxy` say.
+    /// As the variables `https_proxy`, `all_proxy` and `no_proxy` say.
     case environment
   }
 
@@ -88,7 +88,7 @@ extension Settings {
   mutating func readAppleProxy() -> AppleSettings.Proxy {
     read(
       "apple.proxy", .choice(AppleSettings.Proxy.self), default: .none,
-      "The way to Apple: straight, or as the variables https_proxy and no_proxy say.")
+      "The way to Apple: straight, or as the variables https_proxy, all_proxy and no_proxy say.")
   }
 }
 
