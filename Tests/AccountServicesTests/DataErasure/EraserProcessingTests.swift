@@ -71,6 +71,8 @@ import Testing
     }
     #expect(rig.process.captured.lines.contains { $0.contains("an erasure target is paused") })
     rig.shop.timeOut()
+    // What fails by that waits from now on, and not from when time has passed: it would still wait then, as one that failed.
+    try await until { rig.waiting == "20" }
     try await until {
       try await rig.process.advance(by: .seconds(60))
       return rig.shop.unansweredCount > 0

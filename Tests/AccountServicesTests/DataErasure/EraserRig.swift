@@ -57,6 +57,9 @@ final class EraserRig {
     process.metric("siwa_consumer_retrying{consumer=\"data-eraser\",cause=\"\(cause)\"}")
   }
 
+  /// How many events wait for their next attempt, whatever for.
+  var waiting: String? { process.metric("siwa_consumer_waiting{consumer=\"data-eraser\"}") }
+
   /// What is open, as `siwa erasures list` reads it.
   func open() async throws -> [String] {
     try await process.store.openErasures(by: .dataEraser, after: nil, limit: 10).map {
