@@ -103,6 +103,21 @@ import Testing
     await rig.drain()
   }
 
+  /// Though what has failed would not be tried again by itself, and nothing else comes.
+  @Test func whoHasNothingToCommitFailsAtNothing() async throws {
+    let rig = try await ProcessorRig(Calls().consumer())
+    try await rig.assign(0)
+    rig.source.fault = KafkaError(.groupChanged, detail: "told to")
+    try await rig.send(.sample(1))
+    for _ in 1...5 { try await rig.advance(by: .seconds(1)) }
+    #expect(rig.metric("siwa_consumer_commits_failing_seconds") != "0")
+    rig.source.lose([.events(0)])
+    for _ in 1...90 { try await rig.advance(by: .seconds(1)) }
+    #expect(rig.metric("siwa_consumer_commits_failing_seconds") == "0")
+    #expect(!rig.captured.lines.contains { $0.contains("nothing can be committed") })
+    await rig.stop()
+  }
+
   @Test func asManyAreProcessedAtOnceAsMayBe() async throws {
     let (calls, gate) = (Calls(), Signal())
     calls.gate = { _ in await gate.wait() }

@@ -170,12 +170,12 @@ extension EventProcessor {
       for work in works { work.committed = offsets[work.place]?.offset ?? work.committed }
       sayThatCommitsSucceed()
     } catch {
-      // Those that go are committed on their way. The others come again.
+      // Those that go are committed on their way. The others are tried again whatever it was: a missing right may be given.
       logger.debug("a commit failed", error.metadata)
       if commitHealth.fail(at: agenda.now) {
         logger.warning("nothing can be committed: what is done would be read again", error.metadata)
       }
-      if !isEnding, error.isRetriable || error.isUncertain { planCommit() }
+      planCommit()
     }
   }
 
