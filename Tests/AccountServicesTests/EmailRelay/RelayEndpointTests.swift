@@ -204,6 +204,14 @@ import Testing
       let bob = #"{"team":"A1B2C3D4E5","sub":"bob"}"#
       #expect(try await mailer.post(#"{"accounts":[\#(bob),\#(bob)]}"#).status == 503, "nobody is left to answer for")
 
+      // Where it is not a record or two, it is the store, and nobody is asked for one by one.
+      let before = store.counts[.relayStates] ?? 0
+      store.beforeTelling = { accounts throws(AccountStoreError) in
+        if accounts.contains(where: { $0.subject.text != "ada" }) { throw AccountStoreError(.damaged, "told to") }
+      }
+      #expect(try await mailer.post(#"{"accounts":[\#(question)]}"#).status == 503)
+      #expect((store.counts[.relayStates] ?? 0) - before < 40, "\(store.counts)")
+
       let input = try JSONEncoder().encode(mailer.answers)
       let check = try await Python.run("Tests/AccountServicesTests/Python/check_openapi.py", input: [UInt8](input))
       #expect(check.end == .exit(0), "\(check.errors)")

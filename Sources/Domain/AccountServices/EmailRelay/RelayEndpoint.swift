@@ -12,6 +12,9 @@ package import Telemetry
 package final class RelayEndpoint {
   /// How many accounts one question may name.
   package nonisolated static let mostAccounts = 1000
+  /// Of how many of these what is kept may not be readable while the others are answered. To find each takes some 20
+  /// questions to the store.
+  private static let mostUnreadable = 16
   /// A thousand of the longest accounts, and what stands around them.
   private static let largestBody = 512 * 1024
 
@@ -102,7 +105,8 @@ package final class RelayEndpoint {
         400, "malformed", #"The body is {"accounts":[{"team":"…","sub":"…"}]} with 1 to \#(Self.mostAccounts) of them."#
       )
     }
-    let states = try await states(of: accounts[...])
+    var unreadable = 0
+    let states = try await states(of: accounts[...], &unreadable)
     let answers = zip(accounts, states).map { account, state in
       switch state {
       case .success(let knowledge): knowledge.json(of: account)
@@ -115,7 +119,7 @@ package final class RelayEndpoint {
     if let failure = failures.first {
       guard failures.count < accounts.count else { throw failure }
       logger.error(
-        "what is kept of some accounts cannot be read",
+        "what is kept of some accounts cannot be read: ask siwa store integrity",
         ["accounts": .integer(failures.count), "cause": .describing(failure)])
     }
     var response = HTTPResponse.json(JSONValue.object([.init("accounts", .array(answers))]).bytes)
@@ -124,17 +128,22 @@ package final class RelayEndpoint {
   }
 
   /// What is known of each account, or why what is kept of it cannot be read. Those are found by halving: one damaged
-  /// record must not keep the mail from everybody else in the question.
+  /// record must not keep the mail from everybody else in the question. Throws where there are too many of them: then it
+  /// is the store that is damaged.
   private func states(
-    of accounts: ArraySlice<Account>
+    of accounts: ArraySlice<Account>, _ unreadable: inout Int
   ) async throws(AccountStoreError) -> [Result<RelayKnowledge, AccountStoreError>] {
     do throws(AccountStoreError) {
       return try await store.relayStates(of: Array(accounts)).map { .success($0) }
     } catch {
       guard error.code == .sealBroken || error.code == .damaged else { throw error }
-      guard accounts.count > 1 else { return [.failure(error)] }
+      guard accounts.count > 1 else {
+        unreadable += 1
+        guard unreadable <= Self.mostUnreadable else { throw error }
+        return [.failure(error)]
+      }
       let middle = accounts.startIndex + accounts.count / 2
-      return try await states(of: accounts[..<middle]) + states(of: accounts[middle...])
+      return try await states(of: accounts[..<middle], &unreadable) + states(of: accounts[middle...], &unreadable)
     }
   }
 }

@@ -48,6 +48,8 @@ enum PostgreSQLRelays {
       guard execution == 1 else { return }
       rows.append(RelayFacts(relay: try SealedRelay(reading: row), account: try AccountFacts(reading: row, from: 4)))
     }
+    // A damaged index may have two rows for one hash: everybody behind it would be told of somebody else.
+    guard rows.count == hashes.count else { throw AccountStoreError(.damaged, "another number of states") }
     return rows
   }
 }
