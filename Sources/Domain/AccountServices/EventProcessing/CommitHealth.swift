@@ -1,11 +1,11 @@
 import EventLoop
 
-/// Whether the group takes what a consumer commits. One failure is none: commits fail whenever a group forms anew.
+/// Whether what a consumer commits is taken. A few failures mean nothing: commits fail whenever a group forms anew.
 struct CommitHealth {
   /// For how long they have to fail before somebody is told.
   static let patience = Duration.seconds(60)
 
-  /// When the first failed of those behind which none has succeeded; nil where none has failed.
+  /// When the first commit failed since one succeeded; nil where none has.
   private(set) var failingSince: MonotonicTime?
   private var isSaid = false
 
@@ -18,7 +18,7 @@ struct CommitHealth {
     return true
   }
 
-  /// One has succeeded, or there is nothing to commit. True where it was said that they fail.
+  /// One has succeeded, or there is none to make. True where it was said that they fail.
   mutating func recover() -> Bool {
     defer { self = CommitHealth() }
     return isSaid

@@ -156,7 +156,9 @@ final class ConsumerMetrics {
     gauge("partitions_paused", "Partitions of which nothing more is read until more of what was read is done.") {
       Double($0.room.paused)
     }
-    gauge("commits_failing_seconds", "For how long no commit has succeeded since one failed; 0 where they succeed.") {
+    gauge(
+      "commits_failing_seconds", "For how long commits have failed; 0 where the last succeeded, or none is to be made."
+    ) {
       $0.uncommitted
     }
     gauge("announcements_waiting", "Events of which something is to be announced that the log has not taken yet.") {

@@ -160,27 +160,31 @@ extension EventProcessor {
     if isEnding {
       await raiseMarks(of: works, within: bounds.handover.mark)
     } else if await !raiseMarks(of: works) {
+      noteFailedCommit(["cause": .string("the account store does not take how far the announcements are")])
       return planCommit()
     }
     // One that began anew meanwhile is elsewhere.
     for work in works where work.isGone { offsets[work.place] = nil }
-    if offsets.isEmpty { return sayThatCommitsSucceed() }
+    if offsets.isEmpty {
+      // Of one whose commits nobody knows, none may be made.
+      if !works.contains(where: \.isUnknown) { _ = commitHealth.recover() }
+      return
+    }
     do throws(KafkaError) {
       try await source?.commit(offsets, within: Self.commitLimit)
       for work in works { work.committed = offsets[work.place]?.offset ?? work.committed }
-      sayThatCommitsSucceed()
+      if commitHealth.recover() { logger.notice("commits succeed again") }
     } catch {
-      // Those that go are committed on their way. The others are tried again whatever it was: a missing right may be given.
+      // Those that go are committed on their way. The others are tried again, whatever it was.
       logger.debug("a commit failed", error.metadata)
-      if commitHealth.fail(at: agenda.now) {
-        logger.warning("nothing can be committed: what is done would be read again", error.metadata)
-      }
+      noteFailedCommit(error.metadata)
       planCommit()
     }
   }
 
-  private func sayThatCommitsSucceed() {
-    if commitHealth.recover() { logger.notice("commits succeed again") }
+  private func noteFailedCommit(_ metadata: LogMetadata) {
+    guard commitHealth.fail(at: agenda.now) else { return }
+    logger.warning("commits fail: what is done may be read again", metadata)
   }
 
   /// Begins nothing more, finishes what is being worked on, within `patience` at most, and tells the group how far it is.
