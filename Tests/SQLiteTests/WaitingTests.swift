@@ -26,8 +26,8 @@ import Testing
     Result { () throws(SQLiteError) in try statement.first { row throws(SQLiteError) in try row.value(0) } }
   }
 
-  /// Reads without waiting what was just read. The kernel may give up what it has in its memory at any time, also between
-  /// both: then it is read once more. Nil where it never has it.
+  /// Reads without waiting what was just read. The kernel may give up what it has in its memory at any time, even between
+  /// the two reads: then both are tried again. Nil where it never has it.
   private func countAgain(in database: Database, by statement: Statement) throws -> Int64? {
     for _ in 0..<100 {
       let count = try count(by: statement).get()

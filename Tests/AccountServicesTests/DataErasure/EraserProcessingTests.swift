@@ -70,9 +70,11 @@ import Testing
       return rig.process.metric("siwa_erasure_target_paused{target=\"shop\"}") == "1"
     }
     #expect(rig.process.captured.lines.contains { $0.contains("an erasure target is paused") })
-    rig.shop.timeOut()
-    // What fails by that waits from now on, and not from when time has passed: it would still wait then, as one that failed.
-    try await until { rig.waiting == "20" }
+    // Before time passes all that has failed has to wait: what fails later would still wait when the trial begins.
+    try await until {
+      rig.shop.timeOut()
+      return rig.waiting == "20"
+    }
     try await until {
       try await rig.process.advance(by: .seconds(60))
       return rig.shop.unansweredCount > 0

@@ -53,7 +53,7 @@ import Testing
       let lines = rig.lines.lines.filter { $0.contains("notification refused") }
       #expect(lines.count == 1 && lines[0].contains("\"reason\":\"\(reason.rawValue)\",\"http.peer\":\"127.0.0.1\""))
       // Whoever forgot an app has to learn which.
-      let isNamed = lines[0].contains("\"audience\":\"com.example.somebody-else\"")
+      let isNamed = lines.first?.contains("\"audience\":\"com.example.somebody-else\"")
       #expect(isNamed == (reason == .unknownAudience))
     }
   }
