@@ -39,6 +39,8 @@ package final class WatchedStore: AccountStore {
   package var gate: @Loop (Call) async -> Void = { _ in }
   /// How many calls of `settle` are under way.
   package private(set) var settling = 0
+  /// How many calls the store has at the moment, what waits for `gate` not among them.
+  package private(set) var underWay = 0
   /// How often each was called.
   package private(set) var counts: [Call: Int] = [:]
 
@@ -49,6 +51,8 @@ package final class WatchedStore: AccountStore {
   ) async throws(AccountStoreError) -> Value {
     counts[call, default: 0] += 1
     await gate(call)
+    underWay += 1
+    defer { underWay -= 1 }
     try before(call)
     let value = try await body()
     try after(call)

@@ -103,15 +103,26 @@ import Testing
     try await ValidationRig.run { rig in
       try await rig.signIn(1...2)
       rig.answer = { token, _ in token.hasPrefix("secret-of-1.") ? .invalid : ValidationRig.good }
-      let killed = rig.validation()
+      let (killed, end) = (rig.validation(), Signal())
+      // The store answers nothing until then: whoever tries again and again has the clock run away.
+      rig.store.gate = { call in
+        guard call == .recordValidations else { return }
+        await end.wait()
+        end.fire()
+      }
       rig.store.before = { call throws(AccountStoreError) in
         if call == .recordValidations { throw AccountStoreError(.unavailable, "killed") }
       }
       // What is in its memory is lost.
-      rig.afterAnswer = { if rig.asked.count == 2 { killed.end() } }
+      rig.afterAnswer = {
+        guard rig.asked.count == 2 else { return }
+        killed.end()
+        end.fire()
+      }
       _ = try await rig.validate(killed)
       #expect(rig.asked.count == 2)
       rig.store.before = { _ in }
+      rig.store.gate = { _ in }
       rig.afterAnswer = {}
       #expect(try await rig.store.outbox().waiting == 0)
 
