@@ -161,7 +161,14 @@ import Testing
     #expect(weakness?.contains("secret") == false)
   }
 
+  @Test(arguments: ["service=siwa", "service=siwa sslmode=require", "postgresql:///siwa?service=siwa"])
+  func aServerThatAFileOfServicesNamesIsAWeakness(text: String) {
+    let weaknesses = PostgreSQLConfiguration.weaknesses(of: text)
+    #expect(weaknesses.count == 1 && weaknesses[0].contains("say sslmode=verify-full here"), "\(weaknesses)")
+  }
+
   @Test(arguments: [
+    "service=siwa sslmode=verify-full", "service=siwa host=localhost",
     "host=db.example sslmode=verify-full", "postgresql://db.example/siwa?sslmode=verify-ca", "host=/run/postgresql",
     "dbname=siwa", "host=localhost", "host=127.0.0.1", "host=::1", "host=db.example hostaddr=127.0.0.1", "nonsense",
   ])
