@@ -97,16 +97,24 @@ public struct PostgreSQLConfiguration: Sendable {
     let attributes = value("target_session_attrs")
     let isAny = max(names.count, addresses.count) > 1 && (attributes.isEmpty || attributes == "any")
     return [
-      options["host"] == nil && options["hostaddr"] == nil && !value("service").isEmpty
-        ? distrustOfService(value("sslmode")) : distrust(value("sslmode"), names, addresses),
+      distrust(
+        value("sslmode"), names, addresses,
+        isElsewhere: options["host"] == nil && options["hostaddr"] == nil && !value("service").isEmpty),
       isAny
         ? "with several hosts, target_session_attrs=\(attributes.isEmpty ? "any" : attributes) stays with the first that answers, though it only reads: say target_session_attrs=read-write"
         : nil,
     ].compactMap(\.self)
   }
 
-  private static func distrust(_ mode: String, _ names: [Substring], _ addresses: [Substring]) -> String? {
+  /// `isElsewhere`: where the server is stands in a file of services, which is read when the connection is made.
+  private static func distrust(
+    _ mode: String, _ names: [Substring], _ addresses: [Substring], isElsewhere: Bool
+  ) -> String? {
     guard mode != "verify-full", mode != "verify-ca" else { return nil }
+    if isElsewhere {
+      return
+        "service: its file may name a server of which nobody makes sure who it is: say sslmode=verify-full here, too"
+    }
     let isRemote = (0..<max(names.count, addresses.count)).contains { index in
       let address = index < addresses.count ? addresses[index] : ""
       let place = !address.isEmpty ? address : index < names.count ? names[index] : ""
@@ -116,12 +124,6 @@ public struct PostgreSQLConfiguration: Sendable {
     return isRemote
       ? "sslmode=\(mode) does not make sure who the server is: use verify-full, with sslrootcert where its authority is your own"
       : nil
-  }
-
-  /// Where the server is stands in a file of services, which is read when the connection is made.
-  private static func distrustOfService(_ mode: String) -> String? {
-    guard mode != "verify-full", mode != "verify-ca" else { return nil }
-    return "service: its file may name a server of which nobody makes sure who it is: say sslmode=verify-full here, too"
   }
 
   /// What libpq reads in a connection string; nil where it cannot.

@@ -105,45 +105,39 @@ package final class RelayEndpoint {
         400, "malformed", #"The body is {"accounts":[{"team":"…","sub":"…"}]} with 1 to \#(Self.mostAccounts) of them."#
       )
     }
-    var unreadable = 0
-    let states = try await states(of: accounts[...], &unreadable)
-    let answers = zip(accounts, states).map { account, state in
-      switch state {
-      case .success(let knowledge): knowledge.json(of: account)
-      case .failure: account.json(maySend: false, status: "unavailable", since: nil)
-      }
-    }
-    let failures = states.compactMap { state -> AccountStoreError? in
-      if case .failure(let error) = state { error } else { nil }
-    }
+    var failures: [AccountStoreError] = []
+    let states = try await states(of: accounts[...], &failures)
     if let failure = failures.first {
       guard failures.count < accounts.count else { throw failure }
       logger.error(
         "what is kept of some accounts cannot be read: ask siwa store integrity",
         ["accounts": .integer(failures.count), "cause": .describing(failure)])
     }
+    let answers = zip(accounts, states).map { account, knowledge in
+      knowledge?.json(of: account) ?? account.json(maySend: false, status: "unavailable", since: nil)
+    }
     var response = HTTPResponse.json(JSONValue.object([.init("accounts", .array(answers))]).bytes)
     response.headers.append(("Cache-Control", "no-store"))
     return response
   }
 
-  /// What is known of each account, or why what is kept of it cannot be read. Those are found by halving: one damaged
-  /// record must not keep the mail from everybody else in the question. Throws where there are too many of them: then it
-  /// is the store that is damaged.
+  /// What is known of each account; nil where what is kept of it cannot be read, of which `failures` say why. Those are
+  /// found by halving: one damaged record must not keep the mail from everybody else in the question. Throws where there
+  /// are too many of them: then it is the store that is damaged.
   private func states(
-    of accounts: ArraySlice<Account>, _ unreadable: inout Int
-  ) async throws(AccountStoreError) -> [Result<RelayKnowledge, AccountStoreError>] {
+    of accounts: ArraySlice<Account>, _ failures: inout [AccountStoreError]
+  ) async throws(AccountStoreError) -> [RelayKnowledge?] {
     do throws(AccountStoreError) {
-      return try await store.relayStates(of: Array(accounts)).map { .success($0) }
+      return try await store.relayStates(of: Array(accounts))
     } catch {
       guard error.code == .sealBroken || error.code == .damaged else { throw error }
       guard accounts.count > 1 else {
-        unreadable += 1
-        guard unreadable <= Self.mostUnreadable else { throw error }
-        return [.failure(error)]
+        failures.append(error)
+        guard failures.count <= Self.mostUnreadable else { throw error }
+        return [nil]
       }
       let middle = accounts.startIndex + accounts.count / 2
-      return try await states(of: accounts[..<middle], &unreadable) + states(of: accounts[middle...], &unreadable)
+      return try await states(of: accounts[..<middle], &failures) + states(of: accounts[middle...], &failures)
     }
   }
 }
