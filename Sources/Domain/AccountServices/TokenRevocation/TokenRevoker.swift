@@ -41,6 +41,9 @@ package final class TokenRevoker {
     /// An echo that proves what nothing else did.
     case proven = "revocation-proven"
     case newerSignIn = "newer-sign-in"
+
+    /// Whether the event was Apple's word for what we had revoked ourselves.
+    var isEcho: Bool { self == .echo || self == .proven }
   }
 
   /// The end of the Apple Account covers what a request for deletion does, and that what a withdrawn consent does; not the

@@ -37,6 +37,16 @@ import Testing
       database)
   }
 
+  /// A sign-in is taken back that Apple's whole seconds put before a withdrawn consent; in the same second the person signs in
+  /// once more, and then Apple tells of the revocation.
+  @Test(arguments: CourseRig.Database.present)
+  func whoSignsInInTheSecondOfARevocationOfOursStays(_ database: CourseRig.Database) async throws {
+    let first: CoursePlan.Steps = [.happen, .signIn(1), .arrive, .revoker, .revoker, .eraser, .signIn(1), .signIn(1)]
+    let second: CoursePlan.Steps = [.takeBack(1), .signIn(2), .signIn(2), .signIn(2)]
+    let echo: CoursePlan.Steps = [.arrive, .revoker, .revoker, .eraser]
+    try await judge([CoursePlan(steps: first + second + echo, pace: .milliseconds(15))], database)
+  }
+
   /// More orders than can be tried: some of them, and others the next time.
   @Test(arguments: CourseRig.Database.present)
   func twoSignInsADeletionAndWhatHappensAtAppleInManyOrders(_ database: CourseRig.Database) async throws {
