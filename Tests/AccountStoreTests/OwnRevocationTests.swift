@@ -1,5 +1,6 @@
 import AccountEvents
 import AccountStore
+import Cryptography
 import EventLoop
 import Testing
 
@@ -38,6 +39,35 @@ import Testing
       #expect(try await store.ownRevocations(of: account) == proven)
       _ = try await store.recordSignIn(account, at: Sample.time(4), tokens: [])
       #expect(try await store.ownRevocations(of: account) == [])
+    }
+  }
+
+  /// Apple tells when somebody signed in in whole seconds, and by a clock of its own: what was begun after the revocation is
+  /// later than it, what was begun before is as Apple says.
+  @Test(arguments: Implementation.all, [10, 20, 25] as [Int64])
+  func aSignInThatBeginsAfterItIsLater(_ implementation: Implementation, apples: Int64) async throws {
+    try await PreparedStore.with(implementation) { store throws in
+      for (number, begunAt, expected) in [
+        (1, Sample.time(20) + .milliseconds(500), Sample.time(apples)),
+        (
+          2, Sample.time(20) + .milliseconds(501),
+          max(Sample.time(apples) + .milliseconds(999), Sample.time(20) + .milliseconds(501))
+        ),
+      ] {
+        let account = Sample.account(number)
+        try await store.noteOwnRevocation(of: account, for: web, at: Sample.time(20) + .milliseconds(500))
+        let digest = SHA256.digest(of: [UInt8(number)])
+        let exchange = CodeExchange(
+          request: digest, content: digest, code: digest, account: store.id(of: account), client: Sample.client,
+          begunAt: begunAt)
+        #expect(try await store.begin(exchange) == .begun)
+        let recorded = try await store.recordSignIn(
+          account, at: Sample.time(apples), tokens: [Sample.token(number)], of: exchange.request)
+        #expect(recorded.at == expected && recorded.over.isEmpty)
+        #expect(try await store.tokens(of: account).map(\.issuedAt) == [expected])
+        #expect(
+          try await store.ownRevocations(of: account).isEmpty == (expected > Sample.time(20) + .milliseconds(500)))
+      }
     }
   }
 

@@ -13,10 +13,9 @@ import Testing
   private let shop = ScriptedTarget(holding: 12)
   private let search = ScriptedTarget(holding: 3)
 
-  /// An eraser over a new store, whose team has withdrawn consents erase from the search alone. It is told of each event
-  /// after so many waits for it.
+  /// An eraser over a new store, whose team has withdrawn consents erase from the search alone.
   private func withEraser(
-    groups: [TeamID: [Set<ClientID>]] = [:], after waits: Int = 0,
+    groups: [TeamID: [Set<ClientID>]] = [:],
     _ body:
       @Loop (_ store: WatchedStore, _ process: @Loop (AccountEvent) async throws -> Processed, MetricsRegistry)
       async throws -> Void
@@ -40,7 +39,7 @@ import Testing
     let announce = try #require(eraser.consumer.announce)
     func process(_ event: AccountEvent) async throws -> Processed {
       let reference = EventReference.of(event, store)
-      let decision = try await eraser.process(Delivery(event: event, waits: waits, reference: reference))
+      let decision = try await eraser.process(Delivery(event: event, reference: reference))
       let entry = LedgerEntry(
         origin: reference.origin, outcome: decision.outcome, detail: decision.detail, at: .sample(1_800_000_000_000))
       return Processed(
@@ -154,35 +153,6 @@ import Testing
             .tellSuccessor(.accountDeletionRequested, of: [event.audience]),
             .tellPredecessor(.accountDeletionRequested, of: nil, ending: []), .eraseAccount(isFinal: true),
           ])
-    }
-  }
-
-  /// Apple tells of a revocation of our own; the person has signed in in the same second, and Apple's whole seconds put
-  /// that before it.
-  @Test(arguments: ["echo", "revocation-proven", "tokens-revoked"], [false, true])
-  func whoHasSignedInAfterOurOwnRevocationStays(as outcome: String, hasBegun: Bool) async throws {
-    try await withEraser(after: 7) { store, process, _ in
-      let event = AccountEvent.sample(1, .consentRevoked)
-      let token = NewToken(kind: .refresh, client: event.audience, value: try #require(SecretToken("r-of-the-second")))
-      _ = try await store.recordSignIn(event.account, at: event.occurredAt - .milliseconds(10), tokens: [token])
-      if hasBegun {
-        let begun = ErasureStep(
-          target: "search", state: .begun, before: 3, affected: nil, after: nil, detail: "", time: event.occurredAt)
-        try await store.record(begun, of: .of(event, store))
-      }
-      let waiting = await #expect(throws: ConsumerFailure.self) { try await process(event) }
-      #expect(waiting?.cause == "tokens-not-ended")
-      let spared = Settlement(of: .of(event, store), by: .tokenRevoker, outcome: outcome, changes: [])
-      _ = try await store.settle([spared], at: event.occurredAt)
-      if outcome == "tokens-revoked" || hasBegun {
-        let failure = await #expect(throws: ConsumerFailure.self) { try await process(event) }
-        #expect(failure?.cause == (outcome == "tokens-revoked" ? "tokens-not-ended" : "superseded-while-partial"))
-      } else {
-        let decision = try await process(event)
-        #expect(decision.outcome == "newer-sign-in" && decision.changes.isEmpty)
-        #expect(try self.outcome(decision).reason == .newerSignIn)
-      }
-      #expect(search.orders.isEmpty)
     }
   }
 

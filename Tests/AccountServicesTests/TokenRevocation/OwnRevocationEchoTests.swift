@@ -46,16 +46,45 @@ import Testing
     }
   }
 
+  /// Apple's whole seconds put a sign-in of the same second before it.
+  @Test func whoSignsInAfterItIsNotTouchedByItsEchoAndCanStillWithdrawConsent() async throws {
+    try await RevokerRig.run { rig in
+      let (account, client) = (try RevokerRig.account("ada"), try #require(ClientID(RevokerRig.app)))
+      let store = rig.process.store
+      try await store.noteOwnRevocation(of: account, for: client, at: .event(20))
+      let exchange = exchange(of: account, with: client, at: .event(20) + .milliseconds(10), in: store)
+      #expect(try await store.begin(exchange) == .begun)
+      let token = NewToken(kind: .refresh, client: client, value: try #require(SecretToken("of-the-same-second")))
+      _ = try await store.recordSignIn(account, at: .event(20), tokens: [token], of: exchange.request)
+      try rig.happen(.consentRevoked, 20)
+      try await until { try rig.said().count == 1 }
+      #expect(try await rig.tokens().map(\.token) == [token])
+      try rig.happen(.consentRevoked, 40)
+      try await until { try rig.said().count == 3 }
+      #expect(
+        try rig.said() == [
+          "event-20 no-effect: superseded-by-newer-sign-in", "event-40 tokens-revoked", "event-40 sessions-ended",
+        ])
+      #expect(try await rig.tokens().isEmpty)
+    }
+  }
+
+  private func exchange(
+    of account: Account, with client: ClientID, at time: Timestamp, in store: any AccountStore
+  ) -> CodeExchange {
+    func digest(_ byte: UInt8) -> SHA256Digest { SHA256.digest(of: [byte]) }
+    return CodeExchange(
+      request: digest(1), content: digest(2), code: digest(3), account: store.id(of: account), client: client,
+      begunAt: time)
+  }
+
   @Test func theEchoWaitsUntilNoSignInIsUnderWay() async throws {
     try await RevokerRig.run { rig in
       let (account, client) = (try RevokerRig.account("ada"), try #require(ClientID(RevokerRig.app)))
       let store = rig.process.store
       try await rig.signIn(at: 10)
       try await store.noteOwnRevocation(of: account, for: client, at: .event(20))
-      func digest(_ byte: UInt8) -> SHA256Digest { SHA256.digest(of: [byte]) }
-      let exchange = CodeExchange(
-        request: digest(1), content: digest(2), code: digest(3), account: store.id(of: account), client: client,
-        begunAt: .now)
+      let exchange = exchange(of: account, with: client, at: .now, in: store)
       #expect(try await store.begin(exchange) == .begun)
       try rig.happen(.consentRevoked, 21)
       try await rig.process.untilFailed("sign-in-under-way")

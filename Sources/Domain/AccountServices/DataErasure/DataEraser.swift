@@ -43,8 +43,6 @@ package final class DataEraser {
   enum Outcome: String, CaseIterable {
     case erased = "account-erased"
     case nothing = "nothing-to-erase"
-    /// The token revoker has spared tokens: the person has signed in after what the event speaks of.
-    case newerSignIn = "newer-sign-in"
   }
 
   /// A deletion covers what a withdrawn consent erases, and not the reverse.
@@ -68,10 +66,7 @@ package final class DataEraser {
     if plan.isEmpty {
       guard try await erasures.isOpen(event.id) else { return Decision(Outcome.nothing.rawValue) }
     }
-    guard try await areTokensEnded(delivery) else {
-      try await lookAtVoid(delivery, .newerSignIn)
-      return Decision(Outcome.newerSignIn.rawValue)
-    }
+    try await waitForTheTokenRevoker(delivery)
     let order = ErasureOrder(
       account: event.account, event: event.id, reason: event.kind.name,
       occurredAt: event.kind == .credentialInvalid ? event.issuedAt : event.occurredAt)
@@ -112,7 +107,6 @@ package final class DataEraser {
           account: account, name: .accountErased, cause: AccountOutcome.Cause(event),
           consumer: ConsumerName.dataEraser.text, doneAt: entry.at, targets: AccountOutcome.Target.list(entry.detail)))
     case .nothing: announcement = Announcement(.nothingToErase, of: event, account, by: .dataEraser, at: entry.at)
-    case .newerSignIn: announcement = Announcement(.newerSignIn, of: event, account, by: .dataEraser, at: entry.at)
     case nil: return []
     }
     return [announcement]
@@ -123,25 +117,15 @@ extension DataEraser {
   /// Once the tokens are gone nobody can revoke them at Apple: the token revoker comes first, and for a deletion that began
   /// with us there is no way around it. Otherwise Apple has ended them already: who waits for their erasure does not wait
   /// for as long as the token revoker is away.
-  ///
-  /// False where the token revoker is done and has left some: it knew the event for the echo of our own revocation. Apple
-  /// tells in whole seconds when somebody signed in, so a sign-in that came after the revocation may seem to be older.
-  fileprivate func areTokensEnded(_ delivery: Delivery) async throws -> Bool {
+  fileprivate func waitForTheTokenRevoker(_ delivery: Delivery) async throws {
     let event = delivery.event
     let question = TokenQuestion(
       of: delivery.reference.account, issuedUpTo: event.occurredAt, clients: groups.clients(endedBy: event))
-    guard try await tokens.ask(question) else { return true }
+    guard try await tokens.ask(question) else { return }
     let cause = "tokens-not-ended"
     if delivery.waits < Self.pauses.count { throw ConsumerFailure.waiting(cause, for: Self.pauses[delivery.waits]) }
-    // Asked only after that, as hardly any event is an echo beside a new sign-in.
-    if case .settled(let entry)? = try await store.standings(of: [delivery.reference], for: .tokenRevoker).first,
-      TokenRevoker.Outcome(rawValue: entry.outcome)?.isEcho ?? false
-    {
-      return false
-    }
     if event.kind != .accountDeletionRequested, let since = delivery.failed.since, now() - since >= patience {
-      erasures.noteUnrevoked(event.id, waited: now() - since)
-      return true
+      return erasures.noteUnrevoked(event.id, waited: now() - since)
     }
     throw ConsumerFailure.transient(cause, detail: "the token revoker has not ended the account's tokens")
   }

@@ -41,9 +41,6 @@ package final class TokenRevoker {
     /// An echo that proves what nothing else did.
     case proven = "revocation-proven"
     case newerSignIn = "newer-sign-in"
-
-    /// Whether the event was Apple's word for what we had revoked ourselves.
-    var isEcho: Bool { self == .echo || self == .proven }
   }
 
   /// The end of the Apple Account covers what a request for deletion does, and that what a withdrawn consent does; not the
@@ -152,9 +149,9 @@ package final class TokenRevoker {
   /// What follows from our own revocation: all of it was done and said, but that Apple has ended what nothing else proves.
   ///
   /// A sign-in that was begun while the request was under way was ended with the others, and its token may become known even
-  /// later, where the store took it late. Of what is recorded once a deletion was asked for, a sign-in counts as made at the
-  /// end of Apple's second, so a later one is spared. Before that, one of the same second is not told from those that were
-  /// ended: so the echo of a revocation from before the deletion ends nothing.
+  /// later, where the store took it late. One that was begun after the deletion was asked for counts as made at the end of
+  /// Apple's second, so a later one is spared. Where a token was taken back before that, one of the same second is not told
+  /// from those that were ended: so that echo ends nothing.
   private func echo(
     _ event: AccountEvent, of revocations: [OwnRevocation], _ clients: Set<ClientID>?
   ) async throws -> Decision {

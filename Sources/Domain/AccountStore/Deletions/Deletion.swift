@@ -31,16 +31,6 @@ package struct Deletion: Sendable, Hashable {
       id: id, team: account.team, audience: client, subject: account.subject, kind: .accountDeletionRequested,
       occurredAt: requestedAt, issuedAt: requestedAt)
   }
-
-  /// Apple tells whole seconds: what it ended within the second of a sign-in was ended before that.
-  private static let untilEndOfSecond = Duration.milliseconds(999)
-
-  /// When a sign-in counts as made whose exchange was begun at `begunAt`, and of which Apple says `time`: in seconds, by a
-  /// clock of its own. What was begun after the deletion was asked for is later than it, and nothing else is.
-  func time(ofSignIn time: Timestamp, begunAt: Timestamp) -> Timestamp {
-    begunAt > requestedAt
-      ? max(time + Self.untilEndOfSecond, requestedAt + .milliseconds(1)) : min(time, requestedAt)
-  }
 }
 
 /// How far a deletion is.

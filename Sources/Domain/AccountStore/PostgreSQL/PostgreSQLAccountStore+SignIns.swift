@@ -31,10 +31,12 @@ extension PostgreSQLAccountStore {
           "SELECT outcome, begun_at, signed_in_at FROM siwa.code_exchange WHERE request = $1 FOR UPDATE",
           request.bytes)
         reading.appendLastDeletion(of: keys.id(of: account))
+        PostgreSQLTokens.readOwnRevocations(of: hash, in: &reading)
       }
       var (facts, ended) = (AccountFacts(), EndedAuthorizations())
       var found: (outcome: CodeExchange.Outcome?, begunAt: Timestamp, at: Timestamp)?
       var deletion: Deletion?
+      var revocations: [OwnRevocation] = []
       try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
         switch execution {
         case first: facts = try AccountFacts(reading: row, from: 0)
@@ -42,6 +44,7 @@ extension PostgreSQLAccountStore {
         case first + 2:
           found = (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1), try row.time(2))
         case first + 3: deletion = try Deletion(reading: row)
+        case first + 4: revocations.append(try OwnRevocation(reading: row))
         default: break
         }
       }
@@ -51,7 +54,7 @@ extension PostgreSQLAccountStore {
         return recorded
       }
       var time = time
-      if let found, let deletion { time = deletion.time(ofSignIn: time, begunAt: found.begunAt) }
+      if let found { time = RecordedSignIn.time(time, begunAt: found.begunAt, beside: deletion, revocations) }
       var changed = ChangedAccount(hash, facts)
       let over = try changed.signIn(account, at: time, tokens, ended, keys)
       var recorded = RecordedSignIn(at: time, isNew: facts.signedInAt == nil, over: over)

@@ -96,20 +96,21 @@ extension SQLiteStoreFile {
     claiming claim: TransferClaim?
   ) throws(AccountStoreError) -> RecordedSignIn {
     try write { () throws(AccountStoreError) in
-      var time = time
-      if let request {
-        let (found, deletion) = try AccountStoreError.translating { () throws(SQLiteError) in
-          (try signIns.outcome(of: request), try deletions.last(of: keys.id(of: account)))
-        }
-        if let found, let outcome = found.outcome,
-          let recorded = RecordedSignIn(outcome, at: found.at, of: tokens)
-        {
-          return recorded
-        }
-        if let found, let deletion { time = deletion.time(ofSignIn: time, begunAt: found.begunAt) }
+      let found = try AccountStoreError.translating { () throws(SQLiteError) in
+        try request.map { request throws(SQLiteError) in try signIns.outcome(of: request) } ?? nil
+      }
+      if let found, let outcome = found.outcome, let recorded = RecordedSignIn(outcome, at: found.at, of: tokens) {
+        return recorded
       }
       try move(CollectionOfOne(account))
       let hash = keys.hash(of: account)
+      var time = time
+      if let found {
+        let (deletion, revocations) = try AccountStoreError.translating { () throws(SQLiteError) in
+          (try deletions.last(of: keys.id(of: account)), try accounts.ownRevocations(of: hash))
+        }
+        time = RecordedSignIn.time(time, begunAt: found.begunAt, beside: deletion, revocations)
+      }
       let (facts, ended) = try AccountStoreError.translating { () throws(SQLiteError) in
         (try accounts.facts(of: hash), try accounts.endedAuthorizations(of: hash))
       }
