@@ -31,12 +31,13 @@ extension PostgreSQLAccountStore {
           "SELECT outcome, begun_at, signed_in_at FROM siwa.code_exchange WHERE request = $1 FOR UPDATE",
           request.bytes)
         reading.appendLastDeletion(of: keys.id(of: account))
-        PostgreSQLTokens.readOwnRevocations(of: hash, in: &reading)
+        // Those of authorizations that were given anew, too.
+        reading.append("SELECT at FROM siwa.own_revocation WHERE hash = $1", hash.bytes)
       }
       var (facts, ended) = (AccountFacts(), EndedAuthorizations())
       var found: (outcome: CodeExchange.Outcome?, begunAt: Timestamp, at: Timestamp)?
       var deletion: Deletion?
-      var revocations: [OwnRevocation] = []
+      var revocations: [Timestamp] = []
       try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
         switch execution {
         case first: facts = try AccountFacts(reading: row, from: 0)
@@ -44,7 +45,7 @@ extension PostgreSQLAccountStore {
         case first + 2:
           found = (CodeExchange.Outcome(rawValue: try row.value(0)), try row.time(1), try row.time(2))
         case first + 3: deletion = try Deletion(reading: row)
-        case first + 4: revocations.append(try OwnRevocation(reading: row))
+        case first + 4: revocations.append(try row.time(0))
         default: break
         }
       }

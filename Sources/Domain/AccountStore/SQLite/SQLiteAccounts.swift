@@ -22,6 +22,7 @@ final class SQLiteAccounts {
   private let appReading: Statement
   private let ownRevocation: Statement
   private let ownRevocationReading: Statement
+  private let ownRevocationTimes: Statement
   private let database: Database
   private let mail: Statement
   private let mailUpdate: Statement
@@ -87,6 +88,7 @@ final class SQLiteAccounts {
       INSERT INTO own_revocation (hash, client, at, is_proven, generation) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET at = excluded.at, is_proven = excluded.is_proven
       """)
+    ownRevocationTimes = try database.prepare("SELECT at FROM own_revocation WHERE hash = ?")
     ownRevocationReading = try database.prepare(
       """
       SELECT client, at, is_proven FROM own_revocation AS own
@@ -198,6 +200,13 @@ final class SQLiteAccounts {
         OwnRevocation(of: client, at: try row.time(1), isProven: try row.value(2, as: Int64.self) == 1))
     }
     return revocations
+  }
+
+  /// When we have revoked something ourselves, be it given anew.
+  func timesOfOwnRevocations(of hash: AccountHash) throws(SQLiteError) -> [Timestamp] {
+    var times: [Timestamp] = []
+    try ownRevocationTimes.forEach(hash.bytes) { row throws(SQLiteError) in times.append(try row.time(0)) }
+    return times
   }
 
   // MARK: Writing

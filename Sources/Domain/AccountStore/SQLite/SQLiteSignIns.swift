@@ -107,7 +107,7 @@ extension SQLiteStoreFile {
       var time = time
       if let found {
         let (deletion, revocations) = try AccountStoreError.translating { () throws(SQLiteError) in
-          (try deletions.last(of: keys.id(of: account)), try accounts.ownRevocations(of: hash))
+          (try deletions.last(of: keys.id(of: account)), try accounts.timesOfOwnRevocations(of: hash))
         }
         time = RecordedSignIn.time(time, begunAt: found.begunAt, beside: deletion, revocations)
       }

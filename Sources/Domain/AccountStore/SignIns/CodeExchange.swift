@@ -97,7 +97,7 @@ package struct CodeExchange: Sendable, Hashable {
 
 /// What became of a sign-in that was recorded.
 package struct RecordedSignIn: Sendable, Hashable {
-  /// When it counts as made: later than what we had ended before it was begun, whatever Apple's clock says.
+  /// When it counts as made: later than what was noted as ended by us before it was begun, whatever Apple's clock says.
   package let at: Timestamp
   /// Whether the account had not signed in before, or not since it was erased.
   package let isNew: Bool
@@ -110,16 +110,16 @@ package struct RecordedSignIn: Sendable, Hashable {
   /// What became of it.
   package init(at time: Timestamp, isNew: Bool, over: [NewToken]) { (at, self.isNew, self.over) = (time, isNew, over) }
 
-  /// Apple tells whole seconds: what ended within the second of a sign-in, and before it, has to be older.
+  /// Apple tells whole seconds: what it ended within the second of a sign-in was ended before that.
   private static let untilEndOfSecond = Duration.milliseconds(999)
 
   /// When a sign-in counts as made whose exchange was begun at `begunAt`, and of which Apple says `time`: in seconds, by a
-  /// clock of its own. It is later than a deletion that was asked for, and than what we have revoked ourselves, before it was
-  /// begun; and no later than a deletion that was asked for after that.
+  /// clock of its own. It is later than a deletion that was asked for, and than every revocation of our own that was noted,
+  /// before it was begun; and no later than a deletion that was asked for after that.
   static func time(
-    _ time: Timestamp, begunAt: Timestamp, beside deletion: Deletion?, _ revocations: [OwnRevocation]
+    _ time: Timestamp, begunAt: Timestamp, beside deletion: Deletion?, _ revocations: [Timestamp]
   ) -> Timestamp {
-    let endings = [deletion?.requestedAt].compactMap(\.self) + revocations.map(\.time)
+    let endings = [deletion?.requestedAt].compactMap(\.self) + revocations
     let last = endings.filter { $0 < begunAt }.max()
     let counted = last.map { max(time + untilEndOfSecond, $0 + .milliseconds(1)) } ?? time
     guard let deletion, deletion.requestedAt >= begunAt else { return counted }
