@@ -200,8 +200,8 @@ final class SignIns {
           "account.hash": .describing(store.hash(of: token.account)), "client": .describing(exchange.client),
           "owner.hash": .describing(store.hash(of: own.account)),
         ])
+      // It is their own authorization: Apple would tell its end as a withdrawn consent, by which they are erased.
       await end(exchange) { store throws(AccountStoreError) in try await store.end(exchange, as: .refused) }
-      unkept.revokeUnlessCovered(refresh, of: own.account, exchange)
       return .failure(.codeOfSomebodyElse)
     }
     let signIn = Kept(
