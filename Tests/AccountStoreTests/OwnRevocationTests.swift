@@ -48,12 +48,16 @@ import Testing
     try await PreparedStore.with(implementation) { store throws in
       let revokedAt = Sample.time(20) + .milliseconds(500)
       /// Returns when a sign-in counts as made that was begun at `begunAt`.
-      func signIn(_ number: Int, to account: Account, begunAt: Timestamp) async throws -> Timestamp {
+      func signIn(
+        _ number: Int, to account: Account, begunAt: Timestamp, apples: Int64 = apples,
+        meanwhile: @Loop () async throws -> Void = {}
+      ) async throws -> Timestamp {
         let digest = SHA256.digest(of: [UInt8(number)])
         let exchange = CodeExchange(
           request: digest, content: digest, code: digest, account: store.id(of: account), client: Sample.client,
           begunAt: begunAt)
         #expect(try await store.begin(exchange) == .begun)
+        try await meanwhile()
         return try await store.recordSignIn(
           account, at: Sample.time(apples), tokens: [Sample.token(number)], of: exchange.request
         ).at
@@ -68,6 +72,12 @@ import Testing
       #expect(
         try await signIn(3, to: after, begunAt: revokedAt + .milliseconds(2)) == later, "each is, not the first alone")
       #expect(try await store.tokens(of: after).map(\.issuedAt) == [later, later])
+      // What a deletion overtakes is no later than that.
+      let last = try await signIn(4, to: after, begunAt: Sample.time(29), apples: 40) {
+        let id = Sample.valid(EventID("a-deletion"))
+        _ = try await store.requestDeletion(of: after, in: web, as: id, at: Sample.time(30))
+      }
+      #expect(last == Sample.time(30))
     }
   }
 

@@ -97,7 +97,7 @@ package protocol AccountStore: TransferStore {
   /// that was noted for something before their last sign-in.
   func ownRevocations(of account: Account) async throws(AccountStoreError) -> [OwnRevocation]
 
-  /// Notes that we have ended an authorization of the account at Apple ourselves, at `time`, for which no event stands: the
+  /// Notes that we end an authorization of the account at Apple ourselves, at `time`, for which no event stands: the
   /// `consent-revoked` that follows is no wish of the person's. Changes nothing where such a note is there already.
   func noteOwnRevocation(of account: Account, for client: ClientID, at time: Timestamp) async throws(AccountStoreError)
 

@@ -5,7 +5,7 @@ package import AccountEvents
 package struct OwnRevocation: Sendable, Hashable {
   /// The app or service whose authorization it was.
   package let client: ClientID
-  /// When what we revoked it for happened; of a token that nobody keeps, when Apple was told.
+  /// When what we revoked it for happened; of a token that nobody keeps, just before Apple is asked.
   package let time: Timestamp
   /// Whether Apple was seen to have ended it: its answer to a revocation alone does not say so.
   package let isProven: Bool

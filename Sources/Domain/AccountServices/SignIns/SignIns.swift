@@ -22,8 +22,9 @@ struct SignedIn {
 /// Before Apple is asked, the exchange is noted in the store; with the tokens it is finished, in one transaction. So whoever
 /// repeats a request gets the same answer, or is told to begin again where nobody knows what came of it, or the sign-in was
 /// ended since: nobody would end a session that began with it now. A token that the store does not take is offered to it
-/// again, for an hour at most, or until the program ends; one that is kept for nobody is revoked (`UnkeptTokens`). Whatever
-/// else cannot be kept stays noted as an exchange of which nobody knows what came (`ExchangeWatch`).
+/// again, for an hour at most, or until the program ends; one of a sign-in that is over is revoked (`UnkeptTokens`), and one
+/// of somebody else is left alone. Whatever else cannot be kept stays noted as an exchange of which nobody knows what came
+/// (`ExchangeWatch`).
 @Loop
 final class SignIns {
   /// How many sign-ins may be on their way at once, those included whose tokens wait for the store.

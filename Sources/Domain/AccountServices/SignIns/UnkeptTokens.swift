@@ -9,8 +9,8 @@ import Telemetry
 ///
 /// To revoke a token at Apple ends the person's whole authorization for the app, and Apple says so as if the person had
 /// withdrawn consent, which ends that of all apps that share it. So none is revoked but where it is known whose it is, that no
-/// living one of that person and those apps is held, and that no sign-in of theirs is under way; and it is noted that it was
-/// our doing.
+/// living one of that person and those apps is held, and that no sign-in of theirs is under way; and it is noted first that it
+/// is our doing. What they sign in to after that counts as later, whatever becomes of the request.
 @Loop
 final class UnkeptTokens {
   /// How long a token may wait for the store, or to be revoked.
@@ -140,8 +140,9 @@ final class UnkeptTokens {
     do throws(AccountStoreError) {
       if try await isCovered(account, exchange.client) { return .done }
       if try await store.isSignInUnderWay(of: account, at: now()) { return .again(.milliseconds(500)) }
+      try await store.noteOwnRevocation(of: account, for: exchange.client, at: now())
     } catch {
-      note("nobody knows whether another token is held: one that is not kept is not revoked yet", error)
+      note("the store does not answer: a token that is not kept is not revoked yet", error)
       return .again(.zero)
     }
     do throws(AppleTokenError) {
@@ -151,13 +152,6 @@ final class UnkeptTokens {
         "a token that is not kept could not be revoked",
         ["client": .describing(exchange.client), "apple.error": .string(error.code.rawValue)])
       return .again(error.remedy == .none ? Self.pace.longest : error.retryAfter ?? .zero)
-    }
-    do throws(AccountStoreError) {
-      try await store.noteOwnRevocation(of: account, for: exchange.client, at: now())
-    } catch {
-      // To revoke it once more changes nothing.
-      note("a token that is not kept was revoked, which could not be noted yet", error)
-      return .again(.zero)
     }
     logger.notice("a token that is not kept was revoked", ["client": .describing(exchange.client)])
     return .done

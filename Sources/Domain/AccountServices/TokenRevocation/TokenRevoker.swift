@@ -150,8 +150,8 @@ package final class TokenRevoker {
   ///
   /// A sign-in that was begun while the request was under way was ended with the others, and its token may become known even
   /// later, where the store took it late. One that was begun after the deletion was asked for counts as made at the end of
-  /// Apple's second, so a later one is spared. Where no deletion was asked for, what was begun before the revocation was
-  /// noted is not told from what it has ended: so that echo ends nothing.
+  /// Apple's second, so a later one is spared. Of a revocation from before the deletion, what was begun before that was noted
+  /// is not told from what it has ended: so its echo ends nothing.
   private func echo(
     _ event: AccountEvent, of revocations: [OwnRevocation], _ clients: Set<ClientID>?
   ) async throws -> Decision {

@@ -38,7 +38,7 @@ package struct CodeExchange: Sendable, Hashable {
     case known
     /// The authorization was over before its tokens became known, or they never did: none is kept. Or it is over since.
     case over
-    /// Apple did not take the code.
+    /// Apple did not take the code, or its tokens are of somebody else.
     case refused
 
     /// Whether somebody was signed in.
@@ -47,7 +47,7 @@ package struct CodeExchange: Sendable, Hashable {
 
   /// How an exchange ends of which nothing comes.
   package enum Ending: Sendable, Hashable {
-    /// Apple did not take the code.
+    /// Apple did not take the code, or its tokens are of somebody else.
     case refused
     /// It was broken off, and whatever Apple granted is over, or known to nobody.
     case lost
@@ -97,7 +97,8 @@ package struct CodeExchange: Sendable, Hashable {
 
 /// What became of a sign-in that was recorded.
 package struct RecordedSignIn: Sendable, Hashable {
-  /// When it counts as made: later than what was noted as ended by us before it was begun, whatever Apple's clock says.
+  /// When it counts as made: later than the deletions and revocations of ours that were there when it was begun, whatever
+  /// Apple's clock says.
   package let at: Timestamp
   /// Whether the account had not signed in before, or not since it was erased.
   package let isNew: Bool

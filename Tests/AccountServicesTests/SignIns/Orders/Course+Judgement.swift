@@ -23,7 +23,7 @@ extension Course {
     if !held.isEmpty, held.isDisjoint(with: living), !isBlurred, !isOvertaken {
       findings.append("tokens are held, and all of them are dead")
     }
-    for signIn in signIns where isFresh(signIn) {
+    for signIn in signIns where isFresh(signIn) || signIn.number == plan.standing {
       if !signIn.hasSucceeded { findings.append("a fresh sign-in has not succeeded") }
       if signIn.tokens.intersection(living).isDisjoint(with: held) { findings.append("a fresh sign-in was ended") }
       if isErased { findings.append("who has signed in anew was erased") }

@@ -43,6 +43,8 @@ struct CoursePlan: Sendable, CustomStringConvertible {
   var skew = Duration.zero
   /// What the person does at Apple.
   var kind = AccountEvent.Kind.consentRevoked
+  /// The sign-in that has to be in force at the end; nil where that follows from the steps alone.
+  var standing: Int?
 
   var description: String {
     "\(steps.map(\.description).joined(separator: " ")); \(pace) a step, Apple ahead by \(skew), \(kind.name)"

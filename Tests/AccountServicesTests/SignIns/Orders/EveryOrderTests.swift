@@ -44,7 +44,7 @@ import Testing
     let first: CoursePlan.Steps = [.happen, .signIn(1), .arrive, .revoker, .revoker, .eraser, .signIn(1), .signIn(1)]
     let second: CoursePlan.Steps = [.takeBack(1), .signIn(2), .signIn(2), .signIn(2)]
     let echo: CoursePlan.Steps = [.arrive, .revoker, .revoker, .eraser]
-    try await judge([CoursePlan(steps: first + second + echo, pace: .milliseconds(15))], database)
+    try await judge([CoursePlan(steps: first + second + echo, pace: .milliseconds(15), standing: 2)], database)
   }
 
   /// More orders than can be tried: some of them, and others the next time.
