@@ -33,6 +33,7 @@ final class Course {
   let person: Person
   let account: Account
   let apple: SimulatedApple
+  let groups: ConsentGroups
   private let clock = Clock()
   private(set) var signIns: [CourseSignIn] = []
   private(set) var revoker = Party {}
@@ -62,8 +63,9 @@ final class Course {
     let (clock, skew, store) = (clock, plan.skew, rig.store)
     let now: @Sendable () -> Timestamp = { Loop.assumeIsolated { clock.now } }
     apple = rig.newApple { now() + skew }
+    groups = ConsentGroups(plan.hasOwnConsent ? [rig.team: [[rig.client]]] : [:])
     deletions = Deletions(
-      store, AccountSight(teams: [rig.client: rig.team], groups: ConsentGroups([:])), logger: rig.logger, now: now,
+      store, AccountSight(teams: [rig.client: rig.team], groups: groups), logger: rig.logger, now: now,
       isAhead: { _ in false }, announce: {})
     let policy = ErasureSettings.Policy(
       consentRevoked: [ErasureSettings.accountStore], accountDelete: [ErasureSettings.accountStore])
@@ -71,7 +73,7 @@ final class Course {
       [], store: store, concurrency: 1, registry: MetricsRegistry(), logger: rig.logger, now: now, clock: { Loop.now },
       random: { 1 })
     eraser = DataEraser(
-      [rig.team: policy], erasures, groups: ConsentGroups([:]), patience: .seconds(900), store: store, now: now)
+      [rig.team: policy], erasures, groups: groups, patience: .seconds(900), store: store, now: now)
     for number in 1...2 {
       signIns.append(try CourseSignIn(number, in: self, named: name, now: now))
     }
@@ -82,7 +84,7 @@ final class Course {
     let consumer = TokenRevoker(
       AppleRevocations(
         try rig.endpoints(for: "revoker", in: name), clock: { Loop.now }, random: { 1 }, logger: rig.logger),
-      ConsentGroups([:]), store: watched, now: now
+      groups, store: watched, now: now
     ).consumer
     revoker = Party { [weak self] in await self?.carryOut(consumer, watched) }
     try await signInLongBefore()

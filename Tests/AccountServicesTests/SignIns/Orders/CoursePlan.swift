@@ -43,11 +43,14 @@ struct CoursePlan: Sendable, CustomStringConvertible {
   var skew = Duration.zero
   /// What the person does at Apple.
   var kind = AccountEvent.Kind.consentRevoked
+  /// Whether the app has a consent of its own, which shares nothing with the team's other apps.
+  var hasOwnConsent = false
   /// The sign-in that has to be in force at the end; nil where that follows from the steps alone.
   var standing: Int?
 
   var description: String {
     "\(steps.map(\.description).joined(separator: " ")); \(pace) a step, Apple ahead by \(skew), \(kind.name)"
+      + (hasOwnConsent ? ", a consent of its own" : "")
   }
 
   /// A sign-in, step by step.

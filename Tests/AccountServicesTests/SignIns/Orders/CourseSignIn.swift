@@ -46,7 +46,7 @@ final class CourseSignIn {
     let rig = course.rig
     store = WatchedStore(rig.store)
     signIns = SignIns(
-      store, try rig.endpoints(for: "\(number)", in: name), try rig.identityTokens(at: now), ConsentGroups([:]),
+      store, try rig.endpoints(for: "\(number)", in: name), try rig.identityTokens(at: now), course.groups,
       metrics: AccountsMetrics(registry), logger: rig.logger, now: now, random: { 0 })
     party = Party { [weak self] in await self?.sign() }
     store.gate = { [weak self] call in

@@ -59,7 +59,7 @@ import Testing
       let (pace, skew) = Self.clocks[number % Self.clocks.count]
       return CoursePlan(
         steps: CoursePlan.order(all, by: &random), pace: pace, skew: skew,
-        kind: number % 4 > 1 ? .accountDelete : .consentRevoked)
+        kind: number % 4 > 1 ? .accountDelete : .consentRevoked, hasOwnConsent: number % 8 > 3)
     }
     try await judge(plans, database, "SEED=\(seed)")
   }
