@@ -111,11 +111,20 @@ final class Rehearsal {
     DeliveryPlan(receiver: receiver, attempts: 5, pause: .milliseconds(200), deadline: Self.patience)
   }
 
-  /// A port that is free at the moment.
+  /// A port that is free, and stays so until it is bound: it lies below those that Linux gives to whoever asks for any
+  /// (`ip_local_port_range`, from 32,768 on).
   private static func freePort() throws -> UInt16 {
-    let socket = try ListeningSocket(.loopback(port: 0))
-    defer { socket.close() }
-    return socket.address.port
+    var attempts = 0
+    while true {
+      let port = UInt16.random(in: 20_000..<32_000)
+      attempts += 1
+      do throws(SystemError) {
+        try ListeningSocket(.loopback(port: port)).close()
+        return port
+      } catch {
+        if attempts == 100 { throw error }
+      }
+    }
   }
 
   /// Where everything is, for people who want to look.
