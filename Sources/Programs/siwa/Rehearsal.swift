@@ -116,7 +116,7 @@ final class Rehearsal {
   private static func freePort() throws -> UInt16 {
     var attempts = 0
     while true {
-      let port = UInt16.random(in: 20_000..<32_000)
+      let port = UInt16.random(in: 10_000..<20_000)
       attempts += 1
       do throws(SystemError) {
         try ListeningSocket(.loopback(port: port)).close()
