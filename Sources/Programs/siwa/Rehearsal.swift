@@ -111,8 +111,8 @@ final class Rehearsal {
     DeliveryPlan(receiver: receiver, attempts: 5, pause: .milliseconds(200), deadline: Self.patience)
   }
 
-  /// A port that is free, and stays so until it is bound: it lies below those that Linux gives to whoever asks for any
-  /// (`ip_local_port_range`, from 32,768 on).
+  /// A port that is free, below those that Linux gives to whoever asks for any (`ip_local_port_range`, from 32,768 on): so
+  /// that hardly anybody takes it before it is bound.
   private static func freePort() throws -> UInt16 {
     var attempts = 0
     while true {

@@ -164,7 +164,7 @@ import Testing
       try await rig.end(ada)
       rig.store.before = Rig.failing(.noteOwnRevocation)
       rig.expect(.beginAgain, try await rig.signIn(try await rig.request(ada)))
-      try await until { rig.pauses.asked > 0 }
+      try await until { rig.pauses.asked > 0 && rig.store.counts[.noteOwnRevocation, default: 0] > 0 }
       #expect(rig.apple.isAuthorized(ada, for: Rig.app) && rig.apple.revocationsAsked == rig.own)
       rig.store.before = { _ in }
       await rig.signIns.drain()

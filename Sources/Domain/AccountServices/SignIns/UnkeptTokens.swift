@@ -10,7 +10,8 @@ import Telemetry
 /// To revoke a token at Apple ends the person's whole authorization for the app, and Apple says so as if the person had
 /// withdrawn consent, which ends that of all apps that share it. So none is revoked but where it is known whose it is, that no
 /// living one of that person and those apps is held, and that no sign-in of theirs is under way; and it is noted first that it
-/// is our doing. What they sign in to after that counts as later, whatever becomes of the request.
+/// is our doing. A sign-in that begins after that counts as later. Where it begins while Apple is asked, Apple may end it with
+/// the others, and tells so.
 @Loop
 final class UnkeptTokens {
   /// How long a token may wait for the store, or to be revoked.
