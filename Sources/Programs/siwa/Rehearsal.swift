@@ -114,15 +114,15 @@ final class Rehearsal {
   /// A port that is free, below those that Linux gives to whoever asks for any (`ip_local_port_range`, from 32,768 on): so
   /// that hardly anybody takes it before it is bound.
   private static func freePort() throws -> UInt16 {
-    var attempts = 0
+    var attempts = 100
     while true {
+      attempts -= 1
       let port = UInt16.random(in: 10_000..<20_000)
-      attempts += 1
       do throws(SystemError) {
         try ListeningSocket(.loopback(port: port)).close()
         return port
-      } catch {
-        if attempts == 100 { throw error }
+      } catch {  // somebody has it
+        guard attempts > 0 else { throw error }
       }
     }
   }

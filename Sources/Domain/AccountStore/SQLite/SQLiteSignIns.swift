@@ -97,7 +97,7 @@ extension SQLiteStoreFile {
   ) throws(AccountStoreError) -> RecordedSignIn {
     try write { () throws(AccountStoreError) in
       let found = try AccountStoreError.translating { () throws(SQLiteError) in
-        try request.map { request throws(SQLiteError) in try signIns.outcome(of: request) } ?? nil
+        try request.flatMap { request throws(SQLiteError) in try signIns.outcome(of: request) }
       }
       if let found, let outcome = found.outcome, let recorded = RecordedSignIn(outcome, at: found.at, of: tokens) {
         return recorded
