@@ -121,6 +121,25 @@ import Testing
     try second.transaction { () throws(SQLiteError) in }
   }
 
+  /// SQLite itself waits for no lock while it gives a file its form.
+  @Test(.timeLimit(.minutes(10))) func somebodyElsesLockOnANewFileIsWaitedFor() async throws {
+    let path = files.write("test.sqlite", "")
+    let other = try Database(path, .foreign(foreignKeys: false, statementTimeout: .seconds(300)), busyTimeout: .zero)
+    let thread = BlockingThread(named: "database")
+    defer { thread.close() }
+    try other.execute("BEGIN IMMEDIATE")
+    async let opening = thread.run {
+      Result { () throws(SQLiteError) in
+        _ = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .seconds(300))
+      }
+    }
+    // Long enough for it to have met the lock.
+    for _ in 0..<100 { #expect(code { _ = try open() } == .busy) }
+    try other.execute("ROLLBACK")
+    try await opening.get()
+    #expect(contents("test.sqlite")[18...19] == [2, 2], "the file says that it is in WAL mode")
+  }
+
   @Test func whatWasDeletedIsGone() throws {
     let database = try filled(500)
     _ = try database.truncateLog()

@@ -242,14 +242,28 @@ import EventLoop
     guard case .readWrite(let pageSize) = access else { return }
     // A number of ours; a pragma takes no parameters.
     try execute(text: "PRAGMA page_size = \(pageSize)")
-    let mode: String? = try prepare("PRAGMA journal_mode = WAL").first { row throws(SQLiteError) in try row.value(0) }
-    guard mode == "wal" else {
+    guard try changeToWAL(until: .now + timeout) == "wal" else {
       throw SQLiteError(.cantOpen, detail: "the file system cannot do what the log needs: shared memory")
     }
     try execute("PRAGMA synchronous = FULL")
     let actual: Int64? = try prepare("PRAGMA page_size").first { row throws(SQLiteError) in try row.value(0) }
     unsafe sqlite3_wal_autocheckpoint(handle, Int32(Self.logSize / Int(max(actual ?? 4096, 512))))
     try execute(text: "PRAGMA journal_size_limit = \(Self.logSize)")
+  }
+
+  /// Changes the file to WAL mode, and returns the mode that it has then. SQLite itself does not wait for the lock here: this
+  /// statement reads before it writes, and two connections that did so would wait for each other
+  /// (https://www.sqlite.org/c3ref/busy_handler.html). So it fails, gives up its lock, and is tried again once the other
+  /// connection has ended its transaction.
+  private func changeToWAL(until end: MonotonicTime) throws(SQLiteError) -> String? {
+    while true {
+      do throws(SQLiteError) {
+        return try prepare("PRAGMA journal_mode = WAL").first { row throws(SQLiteError) in try row.value(0) }
+      } catch {
+        guard error.code == .busy, .now < end else { throw error }
+        try execute("BEGIN IMMEDIATE; ROLLBACK")
+      }
+    }
   }
 
   private func execute(text: String) throws(SQLiteError) {
