@@ -186,6 +186,30 @@ import Testing
     #expect(try rig.number("SELECT count(*) FROM hash_key") == 1)
   }
 
+  @Test(.timeLimit(.minutes(10))) func whoLooksWhileAStoreIsMadeSeesNoneOrAllOfIt() async throws {
+    let thread = BlockingThread(named: "looking")
+    defer { thread.close() }
+    for _ in 0..<20 {
+      let rig = try SQLiteRig()
+      let path = rig.files.write("store.sqlite", "")
+      async let looking = thread.run { Result { try Self.lookUntilThereIsOne(path) } }
+      _ = try await rig.administration.begin()
+      try await looking.get()
+    }
+  }
+
+  /// Throws what is said of the file, unless that is that there is no store in it yet.
+  private nonisolated static func lookUntilThereIsOne(_ path: String) throws {
+    let database = try Database(path, .readOnly, busyTimeout: .seconds(300))
+    while true {
+      do throws(AccountStoreError) {
+        return try SQLiteStoreFile.expectVersion(of: database)
+      } catch {
+        guard error.code == .notMigrated else { throw error }
+      }
+    }
+  }
+
   @Test func aMissingStoreNamesTheCommandThatMakesIt() async throws {
     await expectRefusal(.notMigrated, StoreBeginning.words)
     await rig.administration.expectNoneToMigrate()

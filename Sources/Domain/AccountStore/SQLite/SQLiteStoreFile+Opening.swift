@@ -35,7 +35,10 @@ extension SQLiteStoreFile {
 
   /// Throws unless the database is of the version that this program knows.
   static func expectVersion(of database: Database) throws(AccountStoreError) {
-    let found = try knownVersion(of: database)
+    // As of one moment: `siwa store begin` may make the store meanwhile.
+    let found = try database.snapshot(translating: AccountStoreError.init(_:)) { () throws(AccountStoreError) in
+      try knownVersion(of: database)
+    }
     guard found > 0 else { throw .none(at: "in the file, which is empty") }
     guard found == SQLiteMigrations.version else {
       throw AccountStoreError(
