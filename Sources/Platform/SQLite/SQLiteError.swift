@@ -82,7 +82,8 @@ extension SQLiteError.Code {
   fileprivate init(_ result: Int32) {
     self =
       switch result & 0xff {
-      case SQLITE_BUSY, SQLITE_LOCKED: .busy
+      // The last: another process has held a lock on the log's index for long, which no busy handler waits for.
+      case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: .busy
       case SQLITE_FULL: .full
       case SQLITE_IOERR: .ioError
       case SQLITE_CORRUPT: .corrupt
