@@ -1,6 +1,4 @@
 import AccountEvents
-import EventLoop
-import Glibc
 import SQLite
 
 /// Replaces the hashing key of a store in a file: adds the new one, moves all rows to hashes under it, page by page, and
@@ -92,9 +90,7 @@ final class SQLiteHashRotation {
       let found = try AccountStoreError.translating { () throws(SQLiteError) in try moves(pages) }
       if let last = found.last {
         accounts[0].last = last.from.bytes
-        return try letOthersIn { () throws(AccountStoreError) in
-          try write { () throws(AccountStoreError) in try file.move(found) }
-        }
+        return try writePage { () throws(AccountStoreError) in try file.move(found) }
       }
       accounts.removeFirst()
     }
@@ -102,15 +98,13 @@ final class SQLiteHashRotation {
       let found = try AccountStoreError.translating { () throws(SQLiteError) in try moves(pages) }
       if let last = found.last {
         rows[0].last = last.row
-        return try letOthersIn { () throws(AccountStoreError) in
-          try write { () throws(AccountStoreError) in
-            try AccountStoreError.translating { () throws(SQLiteError) in
-              for (row, move) in found {
-                try pages.writing.run(row, move.from.bytes, move.to.bytes, file.keys.generation)
-              }
+        return try writePage { () throws(AccountStoreError) in
+          try AccountStoreError.translating { () throws(SQLiteError) in
+            for (row, move) in found {
+              try pages.writing.run(row, move.from.bytes, move.to.bytes, file.keys.generation)
             }
-            return found.count
           }
+          return found.count
         }
       }
       rows.removeFirst()
@@ -158,6 +152,14 @@ final class SQLiteHashRotation {
   /// Runs `body` in a transaction in which the key that rows are moved to is the newest still.
   private func write<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
     try file.write { () throws(AccountStoreError) in
+      try expectBegun()
+      return try body()
+    }
+  }
+
+  /// The same for a page.
+  private func writePage(_ body: () throws(AccountStoreError) -> Int) throws(AccountStoreError) -> Int {
+    try file.writePage { () throws(AccountStoreError) in
       try expectBegun()
       return try body()
     }
@@ -230,16 +232,5 @@ final class SQLiteHashRotation {
       found.append((try row.value(2), try row.move(0, of: 1, file.keys.hashing)))
     }
     return found
-  }
-
-  /// The programs wait for the lock that `body` holds, and ask for it now and then: they get as much of the time.
-  private func letOthersIn(_ body: () throws(AccountStoreError) -> Int) throws(AccountStoreError) -> Int {
-    let begin = MonotonicTime.now
-    let count = try body()
-    let pause = (MonotonicTime.now - begin).components
-    var time = timespec(tv_sec: Int(pause.seconds), tv_nsec: Int(pause.attoseconds / 1_000_000_000))
-    // Cut short by a signal it is shorter, and nothing more.
-    unsafe nanosleep(&time, nil)
-    return count
   }
 }

@@ -161,6 +161,6 @@ final class SQLitePruner {
   }
 
   private func delete(_ body: () throws(SQLiteError) -> Void) throws(AccountStoreError) {
-    try file.write { () throws(AccountStoreError) in try AccountStoreError.translating(body) }
+    try file.writePage { () throws(AccountStoreError) in try AccountStoreError.translating(body) }
   }
 }

@@ -33,7 +33,7 @@ extension SQLiteStoreFile {
     var rotation = KeyRotation()
     var last: [UInt8] = []
     while true {
-      let rows = try write { () throws(AccountStoreError) in
+      let rows = try writePage { () throws(AccountStoreError) in
         var rows: [(hash: AccountHash, dataKey: [UInt8], masterKeyID: String)] = []
         try AccountStoreError.translating { () throws(SQLiteError) in
           try reading.forEach(keys.master.id, last, KeyRotation.page) { row throws(SQLiteError) in

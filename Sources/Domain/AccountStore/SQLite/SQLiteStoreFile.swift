@@ -137,6 +137,21 @@ final class SQLiteStoreFile {
     }
   }
 
+  /// Writes one page of many, and leaves the file to the other programs for as long as that took: they wait for the lock by
+  /// asking for it now and then, and of pages without a break they would hardly ever find the end of one.
+  func writePage<Value>(_ body: () throws(AccountStoreError) -> Value) throws(AccountStoreError) -> Value {
+    var begin = MonotonicTime.now
+    let value = try write { () throws(AccountStoreError) in
+      begin = .now
+      return try body()
+    }
+    let pause = (MonotonicTime.now - begin).components
+    var time = timespec(tv_sec: Int(pause.seconds), tv_nsec: Int(pause.attoseconds / 1_000_000_000))
+    // Cut short by a signal it is shorter, and nothing more.
+    unsafe nanosleep(&time, nil)
+    return value
+  }
+
   /// Throws where other files have taken the place of those that are open, as a backup does that was restored too early:
   /// what was written would be lost, and is said to be done. Who copies over the file removes its log.
   private func expectOwnFile() throws(AccountStoreError) {
