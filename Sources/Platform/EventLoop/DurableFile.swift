@@ -67,24 +67,24 @@ package struct DurableFile: Sendable {
 
   /// Writes a draft, which `name` gives the name of the file.
   private func put(_ bytes: [UInt8], name: (_ draft: String) -> CInt) throws(SystemError) {
-    // The process's number keeps two of them apart. A crash leaves at most this draft behind.
-    let draft = "\(path).\(getpid()).new"
-    defer { unsafe unlink(draft) }
     let slash = path.lastIndex(of: "/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     // Before the file has its name: what fails leaves none.
     let directory = unsafe open(parent, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
     guard directory >= 0 else { throw .current }
     defer { close(directory) }
-    try write(bytes, to: draft)
+    // A random name keeps writers apart; the number of a process would not, as containers that share a folder have the same
+    // ones. A crash leaves its draft behind.
+    let draft = "\(path).\(String(UInt64.random(in: 0...UInt64.max), radix: 36)).new"
+    let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw .current }
+    defer { close(descriptor) }
+    defer { unsafe unlink(draft) }
+    try write(bytes, to: descriptor)
     guard name(draft) == 0, fsync(directory) == 0 else { throw .current }
   }
 
-  private func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
-    unsafe unlink(path)
-    let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw .current }
-    defer { close(descriptor) }
+  private func write(_ bytes: [UInt8], to descriptor: CInt) throws(SystemError) {
     var count = 0
     while count < bytes.count {
       let written = unsafe bytes.withUnsafeBytes {
