@@ -137,13 +137,16 @@ import Testing
 
   @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
     let database = try await PostgreSQLServer.shared().makeDatabase()
-    let pool = try TestPool(database, statementTimeout: .seconds(20), responseTimeout: .seconds(30)).pool
+    let pool = try TestPool(database, size: 2, statementTimeout: .seconds(20), responseTimeout: .seconds(30)).pool
+    let other = try await pool.withConnection { _ in try await backend(pool) }
     let error = await failure {
       try await pool.withConnection { connection in
         try await connection.run(script: "SET statement_timeout = 0; SELECT pg_sleep(1000)")
       }
     }
     #expect(error?.code == .unanswered && error?.isUncertain == true)
+    // The other one leads to the same server.
+    #expect(try await backend(pool) != other)
   }
 
   private nonisolated static let backend: StaticString = "SELECT pg_backend_pid()"

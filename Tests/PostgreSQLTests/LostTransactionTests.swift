@@ -17,6 +17,17 @@ import Testing
     #expect(attempts == 2 && values == [2])
   }
 
+  @Test func aConnectionLostWhileReadingIsMadeGood() async throws {
+    let pool = try await NumberTable.pool()
+    var attempts = 0
+    let count = try await pool.read { connection in
+      attempts += 1
+      if attempts == 1 { try await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())") }
+      return try await connection.execute("SELECT")
+    }
+    #expect(attempts == 2 && count == 1)
+  }
+
   @Test func whatIsLostDuringTheCommitIsUncertain() async throws {
     let pool = try await NumberTable.pool()
     try await pool.withConnection { connection in

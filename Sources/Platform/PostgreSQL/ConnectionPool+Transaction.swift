@@ -15,12 +15,38 @@ extension ConnectionPool {
   public func transaction<Value>(
     _ isolation: PostgreSQLConfiguration.Isolation, _ body: @Loop (Connection) async throws -> Value
   ) async throws -> Value {
+    try await repeating { shouldRepeat in
+      let connection = try await lease()
+      defer { giveBack(connection) }
+      return try await connection.transaction(isolation, shouldRepeat: &shouldRepeat, body)
+    }
+  }
+
+  /// Lends a connection to `body`, which only reads: it runs again with another one where its connection broke or the schema
+  /// changed beneath it, as often as the configuration allows.
+  public func read<Value>(_ body: @Loop (Connection) async throws -> Value) async throws -> Value {
+    try await repeating { shouldRepeat in
+      let connection = try await lease()
+      defer { giveBack(connection) }
+      do {
+        return try await body(connection)
+      } catch let failure as PostgreSQLError {
+        // What was uncertain has changed nothing either.
+        shouldRepeat = failure.code.endsOnlyThisAttempt
+        throw failure
+      }
+    }
+  }
+
+  private func repeating<Value>(
+    _ attempt: @Loop (_ shouldRepeat: inout Bool) async throws -> Value
+  ) async throws -> Value {
     var pause = Self.pause
     var attempts = 1
     while true {
       var shouldRepeat = false
       do {
-        return try await attempt(isolation, &shouldRepeat, body)
+        return try await attempt(&shouldRepeat)
       } catch let failure {
         guard shouldRepeat, attempts < configuration.transactionAttempts else { throw failure }
         do { try await Loop.sleep(for: pause * jitter()) } catch { throw failure }
@@ -28,14 +54,5 @@ extension ConnectionPool {
       attempts += 1
       pause += pause
     }
-  }
-
-  private func attempt<Value>(
-    _ isolation: PostgreSQLConfiguration.Isolation, _ shouldRepeat: inout Bool,
-    _ body: @Loop (Connection) async throws -> Value
-  ) async throws -> Value {
-    let connection = try await lease()
-    defer { giveBack(connection) }
-    return try await connection.transaction(isolation, shouldRepeat: &shouldRepeat, body)
   }
 }

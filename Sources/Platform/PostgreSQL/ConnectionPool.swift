@@ -4,7 +4,8 @@ public import EventLoop
 ///
 /// There are never more than the configuration allows. Who finds none free waits its turn; where a connection breaks or
 /// cannot be made, the next attempt comes after a pause that grows from 50 ms to 5 s, and is different each time. One that
-/// has been in use or idle for too long is not lent again, and neither is any where a server has refused to write.
+/// has been in use or idle for too long is not lent again, and neither is any where a server has refused to write or has
+/// not answered.
 @Loop
 public final class ConnectionPool {
   /// Between attempts to connect that fail.
@@ -103,9 +104,10 @@ public final class ConnectionPool {
   func giveBack(_ connection: Connection) {
     leased[ObjectIdentifier(connection)] = nil
     if isClosed || !connection.isReusable {
+      // The others lead to the same server: one that writes nothing, or that is gone without a word.
+      let isServerGone = [.connection, .unanswered].contains(connection.link.end?.code)
       connection.link.end(.closed)
-      // The others lead to the same server.
-      if connection.isReadOnly { endIdle() }
+      if connection.isReadOnly || isServerGone { endIdle() }
     } else {
       idle.append(Idle(connection: connection, since: .now))
       endOverdue()

@@ -53,8 +53,8 @@ extension PostgreSQLError.Code {
     switch sqlState {
     case "23505": self = .uniqueViolation
     case "25006": self = .readOnly
-    // A transaction that nobody went on with, which the server has ended with its connection.
-    case "25P03": self = .unavailable
+    // A transaction that nobody went on with, or that took too long: the server has ended it with its connection.
+    case "25P03", "25P04": self = .unavailable
     case "26000": self = .stalePlan
     case "40001": self = .serialization
     case "40P01": self = .deadlock

@@ -96,9 +96,14 @@ public struct PostgreSQLError: Error, Sendable, Equatable {
   }
 
   /// Whether a transaction is run again at once because of it: what runs beside it, or a connection, will be another.
+  var endsOnlyThisAttempt: Bool { code.endsOnlyThisAttempt && !isUncertain }
+}
+
+extension PostgreSQLError.Code {
+  /// The same of what cannot be uncertain.
   var endsOnlyThisAttempt: Bool {
-    switch code {
-    case .serialization, .deadlock, .stalePlan, .connection, .unavailable: !isUncertain
+    switch self {
+    case .serialization, .deadlock, .stalePlan, .connection, .unavailable: true
     default: false
     }
   }

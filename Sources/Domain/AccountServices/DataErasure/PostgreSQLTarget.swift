@@ -117,11 +117,11 @@ extension ErasureFailure {
       // internal error: values for a statement that is a comment and nothing else.
       case _ where error.sqlState == "08P01" || error.sqlState == "XX000": .misconfigured
       case .constraint, .uniqueViolation, .raised: .refused
-      case .configuration, .unknownDatabase, .authentication, .permission, .data, .statement, .readOnly, .stalePlan,
+      case .configuration, .unknownDatabase, .authentication, .permission, .data, .statement, .readOnly,
         .unexpectedValue, .tooLarge, .other:
         .misconfigured
       case .connection, .unavailable, .resources, .serialization, .deadlock, .lock, .statementTimeout, .unanswered,
-        .exhausted, .cancelled, .closed, .server:
+        .exhausted, .cancelled, .closed, .server, .stalePlan:
         .unavailable
       }
     self.init(code, error.code == .permission ? "\(error): \(Self.missingRight)" : "\(error)")

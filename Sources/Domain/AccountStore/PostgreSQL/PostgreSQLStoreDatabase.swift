@@ -29,9 +29,9 @@ final class PostgreSQLStoreDatabase {
     do { return try await pool.transaction(.readCommitted, body) } catch { throw Self.meaning(of: error) }
   }
 
-  /// Runs `body`, which only reads, with a connection.
+  /// Runs `body`, which only reads, with a connection; again, where a lost one has kept it from its end.
   func read<Value>(_ body: @Loop (Connection) async throws -> Value) async throws(AccountStoreError) -> Value {
-    do { return try await pool.withConnection(body) } catch { throw Self.meaning(of: error, reading: true) }
+    do { return try await pool.read(body) } catch { throw Self.meaning(of: error, reading: true) }
   }
 
   /// Runs `body`, which only reads, as of one moment.
