@@ -32,7 +32,7 @@ extension PostgreSQLStoreDatabase {
         let rows = try await connection.query(
           """
           SELECT hash, data_key, master_key_id FROM siwa.account WHERE master_key_id <> $1 AND hash > $2
-          ORDER BY hash LIMIT $3 FOR UPDATE
+          ORDER BY hash LIMIT $3 FOR NO KEY UPDATE
           """, master.id, from, KeyRotation.page, limit: Self.limit
         ) { row throws(PostgreSQLError) in
           Row(hash: try row.hash(0), dataKey: try row.value(1), masterKeyID: try row.value(2))
@@ -60,26 +60,45 @@ extension PostgreSQLStoreDatabase {
     return rotation
   }
 
-  /// What waits to be published is little, or goes soon.
+  /// What waits to be published is little, unless Kafka is away: page by page, so that nobody who publishes waits for long.
   private func rotateOutbox(to master: MasterKey) async throws(AccountStoreError) {
-    try await write { connection in
-      let rows = try await connection.query(
-        """
-        SELECT event_id, account, written_at, master_key_id, record FROM siwa.outbox WHERE master_key_id <> $1 FOR UPDATE
-        """, master.id, limit: Self.limit
-      ) { row throws(PostgreSQLError) in try SealedOutboxRecord(reading: row) }
-      for row in rows {
+    // What is written meanwhile by a program that knows the former key alone counts as left.
+    let end = try await read { connection in
+      try await connection.first("SELECT max(number) FROM siwa.outbox") { row throws(PostgreSQLError) in
+        try row.value(0, as: Int64?.self)
+      }
+    }
+    var last: Int64? = 0
+    while let from = last, let end = end ?? nil {
+      last = try await write { connection in
+        let rows = try await connection.query(
+          """
+          SELECT event_id, account, written_at, master_key_id, record, number FROM siwa.outbox
+          WHERE master_key_id <> $1 AND number > $2 AND number <= $3 ORDER BY number LIMIT $4 FOR UPDATE
+          """, master.id, from, end, KeyRotation.page, limit: Self.limit
+        ) { row throws(PostgreSQLError) in
+          (number: try row.value(5, as: Int64.self), sealed: try SealedOutboxRecord(reading: row))
+        }
+        var records: [[UInt8]] = []
+        for (_, row) in rows {
+          records.append(try master.rewrap(row.record, at: .outbox(row.id), ofKey: row.masterKeyID))
+        }
         try await connection.execute(
-          "UPDATE siwa.outbox SET record = $1, master_key_id = $2 WHERE event_id = $3",
-          try master.rewrap(row.record, at: .outbox(row.id), ofKey: row.masterKeyID), master.id, row.id.text)
+          """
+          UPDATE siwa.outbox SET record = anew.record, master_key_id = $3
+          FROM unnest($1, $2) AS anew (number, record) WHERE outbox.number = anew.number
+          """, PostgreSQLArray(rows.map(\.number)), PostgreSQLArray(records), master.id)
+        return rows.last?.number
       }
     }
   }
 
-  /// There are few plans; their users' rows stay as they are.
+  /// There are few plans; their users' rows stay as they are. Plans are locked in the order of their numbers, here as
+  /// everywhere.
   private func rotateTransferPlans(to master: MasterKey) async throws(AccountStoreError) {
     try await write { connection in
-      for row in try await connection.transferPlans() where row.masterKeyID != master.id {
+      let plans = try await connection.transferPlans().sorted { $0.number < $1.number }
+      for row in plans where row.masterKeyID != master.id {
         try await connection.execute(
           // One that is being removed meanwhile keeps no key.
           """
