@@ -388,6 +388,21 @@ import TransparencyLog
     #expect(try TransferDraft(path, by: age).leftover == nil)
   }
 
+  @Test func aFolderIsExportedToByOneProcessAtATime() async throws {
+    let handover = try await Handover(10)
+    _ = try await handover.export()
+    let before = try handover.names
+    let other = unsafe open(handover.directory, O_RDONLY | O_DIRECTORY)
+    #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+    await #expect {
+      _ = try await handover.export()
+    } throws: { "\($0)".contains("another process exports to it") }
+    #expect(try handover.names == before)
+    flock(other, LOCK_UN)
+    close(other)
+    _ = try await handover.export()
+  }
+
   @Test func ofTwoPlansOfOneTransferTheFirstTakesTheUsers() async throws {
     let handover = try await Handover(10)
     _ = try await handover.export()

@@ -28,7 +28,7 @@ package final class TransferDraft {
     let descriptor = unsafe open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw TransferFileFault(draft, .current) }
     // Between the two calls another process may have removed it.
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, TransferDraft.hasName(descriptor) else {
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, TransferDraft.isName(draft, of: descriptor) else {
       close(descriptor)
       throw TransferDraft.isBeingWritten(draft)
     }
@@ -50,14 +50,16 @@ package final class TransferDraft {
     if descriptor < 0, errno == ENOENT { return nil }
     guard descriptor >= 0 else { throw TransferFileFault(draft, .current) }
     defer { close(descriptor) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw isBeingWritten(draft) }
+    // Between the two calls another process may have removed it, and begun its own.
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, isName(draft, of: descriptor) else { throw isBeingWritten(draft) }
     guard unsafe unlink(draft) == 0 else { throw TransferFileFault(draft, .current) }
     return draft
   }
 
-  private static func hasName(_ descriptor: CInt) -> Bool {
-    var status = stat()
-    return unsafe fstat(descriptor, &status) == 0 && status.st_nlink > 0
+  private static func isName(_ draft: String, of descriptor: CInt) -> Bool {
+    var (named, opened) = (stat(), stat())
+    return unsafe lstat(draft, &named) == 0 && fstat(descriptor, &opened) == 0
+      && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
   }
 
   private static func isBeingWritten(_ draft: String) -> TransferFileFault {
@@ -66,8 +68,9 @@ package final class TransferDraft {
 
   deinit {
     encryption = nil
-    close(descriptor)
+    // Under the lock, which ends with the descriptor: behind it the name may be another process's.
     if !isPublished { unsafe unlink(draft) }
+    close(descriptor)
   }
 
   /// Writes a piece, now or with those behind it.
@@ -113,6 +116,25 @@ package enum Directory {
   package static func make(_ path: String) throws(TransferFileFault) {
     if unsafe mkdir(path, 0o700) == 0 { return try sync(parent(of: path)) }
     if errno != EEXIST { throw TransferFileFault(path, .current) }
+  }
+
+  /// Takes it for this process alone, until `unlock` is told. Throws where another process has it.
+  static func lock(_ path: String) throws(TransferFileFault) -> CInt {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    guard descriptor >= 0 else { throw TransferFileFault(path, .current) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let cause = SystemError.current
+      close(descriptor)
+      throw cause.code == EWOULDBLOCK
+        ? TransferFileFault(path, "another process exports to it") : TransferFileFault(path, cause)
+    }
+    return descriptor
+  }
+
+  /// Lets it go. A child that is being started has the descriptor for a moment, too: closing it is not enough.
+  static func unlock(_ descriptor: CInt) {
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
   }
 
   /// Removes a file, if it is there, durably. Returns whether it was.

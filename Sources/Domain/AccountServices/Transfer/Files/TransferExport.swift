@@ -45,6 +45,8 @@ package struct TransferExport {
     signedBy signer: some NoteSigning, at time: Timestamp, _ tell: @Loop (Int64, Int64) -> Void
   ) async throws -> Outcome {
     try Directory.make(directory)
+    let lock = try Directory.lock(directory)
+    defer { Directory.unlock(lock) }
     // Without it, what lies there is no export: this one, too, until it is whole.
     try Directory.remove(TransferManifest.name, from: directory)
     var leftovers: [String] = []
