@@ -169,6 +169,17 @@ import Testing
     #expect(size(of: third + "/spool.sqlite-wal") == 31 && size(of: third + "/spool.sqlite") == -1)
   }
 
+  /// As a copy that was broken off leaves it. SQLite would take the database for a new one, and remove the log.
+  @Test(.timeLimit(.minutes(10)))
+  func aLogBesideAnEmptyDatabaseIsSetAsideWithIt() async throws {
+    #expect(unsafe mkdir(rig.directory, 0o700) == 0)
+    _ = rig.files.write("spool/spool.sqlite", "")
+    _ = rig.files.write("spool/spool.sqlite-wal", "records")
+    try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
+    let place = try #require(setAside.first)
+    #expect(size(of: place + "/spool.sqlite") == 0 && size(of: place + "/spool.sqlite-wal") == 7)
+  }
+
   /// The process was killed before it had moved anything.
   @Test(.timeLimit(.minutes(10)))
   func anEmptyPlaceForADamagedFileIsRemoved() async throws {

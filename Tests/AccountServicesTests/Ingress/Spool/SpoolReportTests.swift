@@ -43,7 +43,13 @@ import Testing
     #expect(refusal()?.code == .missing && refusal()?.description == "the spool in \(rig.directory): there is none")
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     #expect(refusal()?.code == .missing)
+    // As it is for a moment where an ingress starts for the first time.
     _ = rig.files.write("spool/spool.sqlite", "")
-    #expect(refusal()?.code == .notASpool)
+    #expect(refusal()?.code == .missing && refusal()?.detail == "there is none: spool.sqlite is empty")
+    // SQLite would remove what lies in the log.
+    _ = rig.files.write("spool/spool.sqlite-wal", "records")
+    #expect(refusal()?.code == .damaged)
+    var status = stat()
+    #expect(unsafe stat(rig.directory + "/spool.sqlite-wal", &status) == 0 && status.st_size == 7)
   }
 }

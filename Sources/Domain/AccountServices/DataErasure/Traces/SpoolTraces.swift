@@ -27,6 +27,10 @@ package enum SpoolTraces {
         place, "\(waiting.unreadable) records that nobody can read", .unknown("see 'siwa spool list'"))
     }
     let files = try files(in: directory, with: marks)
+    guard try Set(DamagedSpool.all(in: directory)) == Set(damaged), !damaged.contains(where: DamagedSpool.isUnfinished)
+    else {
+      return PersonTrace(place, "files that are being set aside", .unknown("look again once the ingress has done so"))
+    }
     if files.isEmpty { return .nothing(place) }
     return PersonTrace(
       place, "bytes of records that are gone, in \(files.joined(separator: ", "))", .passing(until: nil))

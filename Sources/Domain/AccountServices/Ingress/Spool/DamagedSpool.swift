@@ -24,7 +24,7 @@ enum DamagedSpool {
   /// Finishes what a run before this one began. Which log belongs to which database is said by a name: clocks go wrong.
   static func finish(in path: String, at now: Timestamp) throws(SpoolError) {
     let database = "\(path)/\(SpoolDirectory.database)"
-    for place in try all(in: path) where place.hasSuffix(unfinished) {
+    for place in try all(in: path) where isUnfinished(place) {
       if unsafe access("\(place)/\(SpoolDirectory.database)", F_OK) == 0 {
         _ = try finish(place, path)
       } else if unsafe rmdir(place) != 0 {
@@ -49,6 +49,9 @@ enum DamagedSpool {
   static func all(in path: String) throws(SpoolError) -> [String] {
     try SpoolDirectory.names(in: path).filter { $0.hasPrefix(prefix) }.map { "\(path)/\($0)" }
   }
+
+  /// Whether not all may be in the directory at `place` yet.
+  static func isUnfinished(_ place: String) -> Bool { place.hasSuffix(unfinished) }
 
   private static func moveLog(from path: String, to place: String) throws(SpoolError) {
     try move("-wal", from: path, to: place)

@@ -15,13 +15,12 @@ enum SpoolSchema {
   /// Opens the database in `directory`, or makes it. What is there is checked as a whole: a damaged file is never taken
   /// for an empty one.
   static func open(_ directory: String) throws(SpoolError) -> Database {
+    try expectNoLogAlone(directory)
     let (database, found, isNew) = try SpoolError.translating(directory) { () throws(SQLiteError) in
       let database = try Database(
         "\(directory)/\(SpoolDirectory.database)", .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
-      let tables = try database.prepare("SELECT count(*) FROM sqlite_schema").first { row throws(SQLiteError) in
-        try row.value(0, as: Int64.self)
-      }
-      return (database, try Self.version(of: database), tables == 0)
+      let (version, isEmpty) = try form(of: database)
+      return (database, version, isEmpty)
     }
     if !isNew, found != 1 { try expect(found, directory) }
     try SpoolError.translating(directory) { () throws(SQLiteError) in
@@ -37,6 +36,7 @@ enum SpoolSchema {
 
   /// Opens the database in `directory` to look at it, whether a process has the spool at the moment or not.
   static func look(into directory: String) throws(SpoolError) -> Database {
+    try expectNoLogAlone(directory)
     // SQLite would only say that it cannot open it.
     guard unsafe access("\(directory)/\(SpoolDirectory.database)", R_OK) == 0 else {
       let cause = SystemError.current
@@ -44,9 +44,14 @@ enum SpoolSchema {
         ? SpoolError(.missing, directory, "there is none")
         : SpoolError(.unusableDirectory, directory, "\(SpoolDirectory.database): \(cause)")
     }
-    let (database, found) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+    let (database, found, isEmpty) = try SpoolError.translating(directory) { () throws(SQLiteError) in
       let database = try Database("\(directory)/\(SpoolDirectory.database)", .readOnly, busyTimeout: busyTimeout)
-      return (database, try Self.version(of: database))
+      let (version, isEmpty) = try form(of: database)
+      return (database, version, isEmpty)
+    }
+    // As an ingress that starts for the first time makes it.
+    if isEmpty, try SpoolDirectory.size(of: log(in: directory), directory) == 0 {
+      throw SpoolError(.missing, directory, "there is none: \(SpoolDirectory.database) is empty")
     }
     try expect(found, directory)
     return database
@@ -59,15 +64,27 @@ enum SpoolSchema {
   static func lookWithoutRoom(into directory: String) throws(SpoolError) -> Database? {
     let path = "\(directory)/\(SpoolDirectory.database)"
     guard try SpoolDirectory.size(of: path, directory) > 0 else { return nil }
-    guard try SpoolDirectory.size(of: path + "-wal", directory) == 0 else {
+    guard try SpoolDirectory.size(of: log(in: directory), directory) == 0 else {
       throw SpoolError(.full, directory, "the disk has no room to open \(SpoolDirectory.database) and its log")
     }
-    let (database, found) = try SpoolError.translating(directory) { () throws(SQLiteError) in
+    let (database, found, isEmpty) = try SpoolError.translating(directory) { () throws(SQLiteError) in
       let database = try Database(path, .unchanging, busyTimeout: busyTimeout)
-      return (database, try Self.version(of: database))
+      let (version, isEmpty) = try form(of: database)
+      return (database, version, isEmpty)
     }
+    if isEmpty { return nil }
     try expect(found, directory)
     return database
+  }
+
+  private static func log(in directory: String) -> String { "\(directory)/\(SpoolDirectory.database)-wal" }
+
+  /// Throws where the log is there, with records perhaps, and the database is not, or is empty: SQLite would remove the log.
+  private static func expectNoLogAlone(_ directory: String) throws(SpoolError) {
+    guard try SpoolDirectory.size(of: log(in: directory), directory) > 0,
+      try SpoolDirectory.size(of: "\(directory)/\(SpoolDirectory.database)", directory) == 0
+    else { return }
+    throw SpoolError(.damaged, directory, "\(SpoolDirectory.database) is empty, and its log is not")
   }
 
   /// What is known of each record that is held, oldest first.
@@ -97,8 +114,17 @@ enum SpoolSchema {
     return content
   }
 
-  private static func version(of database: Database) throws(SQLiteError) -> Int64 {
-    try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in try row.value(0) } ?? 0
+  /// The version, and whether there is nothing at all, as of one moment.
+  private static func form(of database: Database) throws(SQLiteError) -> (version: Int64, isEmpty: Bool) {
+    try database.snapshot { () throws(SQLiteError) in
+      let tables = try database.prepare("SELECT count(*) FROM sqlite_schema").first { row throws(SQLiteError) in
+        try row.value(0, as: Int64.self)
+      }
+      let version = try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in
+        try row.value(0, as: Int64.self)
+      }
+      return (version ?? 0, tables == 0)
+    }
   }
 
   private static func makeRecords(in database: Database) throws(SQLiteError) {
