@@ -85,6 +85,38 @@ import Testing
     for store in stores { await store.close() }
   }
 
+  /// Otherwise those who erase, and hold the plans together, could keep out whoever writes what Apple has said for ever.
+  @Test func nobodyOvertakesWhoWaitsForAPlan() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try await rig.open()
+    try await prepare(store, 1)
+    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(300))
+    let task = try await database.write { connection in
+      try await connection.execute("SELECT FROM siwa.transfer_plan ORDER BY number FOR SHARE")
+      let task = Task { try await take(.sending, 1, store) }
+      try await untilSomebodyWaits(database)
+      let error = await #expect(throws: AccountStoreError.self) {
+        try await database.write { try await $0.execute("LOCK siwa.transfer_plan IN ROW SHARE MODE NOWAIT") }
+      }
+      #expect(error?.code == .unavailable)
+      return task
+    }
+    try await task.value
+    await database.close()
+    await store.close()
+  }
+
+  private func untilSomebodyWaits(_ database: PostgreSQLStoreDatabase) async throws {
+    try await until {
+      try await database.read { connection in
+        try await connection.execute(
+          """
+          SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
+          """)
+      } == 1
+    }
+  }
+
   /// What comes to the new account believes that it has come from nowhere, and waits for whoever holds it: the sending team's
   /// answer is written down before that lets it go.
   @Test(arguments: [Step.receiving, .signIn])
@@ -97,14 +129,7 @@ import Testing
     let task = try await database.write { connection in
       try await connection.execute("SELECT FROM siwa.guard FOR UPDATE")
       let task = Task { try await take(step, 1, store) }
-      try await until {
-        try await database.read { connection in
-          try await connection.execute(
-            """
-            SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
-            """)
-        } == 1
-      }
+      try await untilSomebodyWaits(database)
       try await take(.sending, 1, other)
       return task
     }

@@ -8,7 +8,7 @@ extension PostgreSQLAccountStore {
     let row = try keyed.current.value.seal(plan)
     return try await database.write { connection in
       // Whoever erases and has found no plan to lock comes to its end first.
-      try await connection.execute("LOCK siwa.transfer_plan IN EXCLUSIVE MODE")
+      try await connection.execute(PostgreSQLTransfers.lockOfPlans)
       let added = try await connection.execute(
         """
         INSERT INTO siwa.transfer_plan (
@@ -31,7 +31,8 @@ extension PostgreSQLAccountStore {
   func update(_ plan: TransferPlan) async throws(AccountStoreError) -> Bool {
     // Two may note different things.
     try await database.write { connection in
-      try await connection.execute(
+      try await connection.execute(PostgreSQLTransfers.lockOfPlans)
+      return try await connection.execute(
         """
         UPDATE siwa.transfer_plan SET accepted_at = coalesce($3, accepted_at), tried_at = coalesce($4, tried_at)
         WHERE name = $1 AND created_at = $2 AND length(data_key) > 0
@@ -40,14 +41,10 @@ extension PostgreSQLAccountStore {
   }
 
   /// Removes a plan, its data key and its users.
-  ///
-  /// Whoever erases somebody holds the rows of all plans together with others who do, and there may always be one: who wants
-  /// such a row alone never gets it. The table has a queue, in which nobody is overtaken; and who has it waits for no row:
-  /// that of the lease comes first, as for whoever writes what Apple has said.
   func removePlan(_ name: String) async throws(AccountStoreError) -> Bool {
     let number = try await database.write { connection in
       try await connection.execute("DELETE FROM siwa.lease WHERE name = $1", TransferPlan.lease(of: name))
-      try await connection.execute(Self.lockOfPlans)
+      try await connection.execute(PostgreSQLTransfers.lockOfPlans)
       return try await connection.first(
         "UPDATE siwa.transfer_plan SET data_key = '', master_key_id = '' WHERE name = $1 RETURNING number", name
       ) { row throws(PostgreSQLError) in try row.value(0, as: Int64.self) }
@@ -56,7 +53,7 @@ extension PostgreSQLAccountStore {
     var isLeft = true
     while isLeft {
       isLeft = try await database.write { connection in
-        try await connection.execute(Self.lockOfPlans)
+        try await connection.execute(PostgreSQLTransfers.lockOfPlans)
         let count = try await connection.execute(
           """
           DELETE FROM siwa.transfer_user WHERE plan = $1
@@ -70,8 +67,6 @@ extension PostgreSQLAccountStore {
     }
     return true
   }
-
-  private static let lockOfPlans: StaticString = "LOCK siwa.transfer_plan IN EXCLUSIVE MODE"
 
   /// Adds users that are new, unless the plan has some that the caller does not know of.
   func add(
@@ -226,12 +221,12 @@ extension PostgreSQLAccountStore {
       var facts = TransferFacts()
       let counts = try await connection.run(locked: reading, keys) { execution, row throws(PostgreSQLError) in
         switch execution - first {
-        case 1: known = try SealedTransferPlan(reading: row)
-        case 2:
+        case 2: known = try SealedTransferPlan(reading: row)
+        case 3:
           let user = try TransferRow(reading: row)
           facts.rows[user.number] = user
-        case 3: facts.identifiers[try row.value(1)] = try row.value(0)
-        case 4:
+        case 4: facts.identifiers[try row.value(1)] = try row.value(0)
+        case 5:
           if let account = AccountID(bytes: try row.value(1)) { facts.accounts[account] = try row.value(0) }
         default: break
         }

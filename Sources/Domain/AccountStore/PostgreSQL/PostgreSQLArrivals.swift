@@ -44,8 +44,7 @@ enum PostgreSQLArrivals {
 
   /// Adds five executions: the plans of a side, or all, which nobody adds users to until the transaction ends, the users
   /// who have these identifiers, how these accounts came or what they have become, what is known of them, and the apps of
-  /// their tokens. Whoever holds a plan of one side already asks for those of the other alone: two of them would wait for
-  /// each other.
+  /// their tokens. Whoever comes by a plan of one side asks for those of the other alone.
   static func read(
     _ identifiers: [[UInt8]], in side: TransferPlan.Side?, _ accounts: [AccountID], _ keys: StoreKeys,
     in batch: inout Batch

@@ -93,17 +93,18 @@ extension PostgreSQLStoreDatabase {
     }
   }
 
-  /// There are few plans; their users' rows stay as they are. Plans are locked in the order of their numbers, here as
-  /// everywhere.
+  /// There are few plans; their users' rows stay as they are.
   private func rotateTransferPlans(to master: MasterKey) async throws(AccountStoreError) {
+    // Nobody else gets at the plans while this waits for them.
+    let isNeeded = try await read { connection in
+      try await connection.transferPlans().contains { $0.masterKeyID != master.id }
+    }
+    guard isNeeded else { return }
     try await write { connection in
-      let plans = try await connection.transferPlans().sorted { $0.number < $1.number }
-      for row in plans where row.masterKeyID != master.id {
+      try await connection.execute(PostgreSQLTransfers.lockOfPlans)
+      for row in try await connection.transferPlans() where row.masterKeyID != master.id {
         try await connection.execute(
-          // One that is being removed meanwhile keeps no key.
-          """
-          UPDATE siwa.transfer_plan SET data_key = $1, master_key_id = $2 WHERE number = $3 AND length(data_key) > 0
-          """,
+          "UPDATE siwa.transfer_plan SET data_key = $1, master_key_id = $2 WHERE number = $3",
           try master.rewrap(row.dataKey, at: .transferPlan(row.plan), ofKey: row.masterKeyID), master.id, row.number)
       }
     }

@@ -8,12 +8,22 @@ enum PostgreSQLTransfers {
   private static let plan: StaticString = """
     SELECT name, side, team, other_team, client, created_at, accepted_at, tried_at, number, last_user, master_key_id,
       data_key
-    FROM siwa.transfer_plan WHERE name = $1 FOR UPDATE
+    FROM siwa.transfer_plan WHERE name = $1
     """
 
-  /// Adds an execution that reads a plan. Nobody else adds users to it or writes answers, and nobody erases, until the
-  /// transaction ends.
-  static func lock(_ plan: TransferPlan, in batch: inout Batch) { batch.append(Self.plan, plan.name) }
+  /// Whoever changes plans, or what is in one, runs this before it has looked at any, and behind the lease of a plan.
+  ///
+  /// Whoever erases somebody holds the rows of all plans together with others who do, and there may always be one: who wants
+  /// such a row alone never gets it. The table has a queue, in which nobody is overtaken; and who has it waits for no row of
+  /// a plan or a user.
+  static let lockOfPlans: StaticString = "LOCK siwa.transfer_plan IN EXCLUSIVE MODE"
+
+  /// Adds two executions, the second of which reads a plan. Nobody else adds users or writes answers, and nobody erases, until
+  /// the transaction ends.
+  static func lock(_ plan: TransferPlan, in batch: inout Batch) {
+    batch.append(lockOfPlans)
+    batch.append(Self.plan, plan.name)
+  }
 
   /// Adds three executions that read what bears on answers: users, whose identifiers those are, and whose accounts. With
   /// `plan + 0` no index is looked at for the plan, of which the server would read all.
