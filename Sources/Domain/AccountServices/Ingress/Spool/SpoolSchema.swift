@@ -16,12 +16,7 @@ enum SpoolSchema {
   /// for an empty one.
   static func open(_ directory: String) throws(SpoolError) -> Database {
     try expectNoLogAlone(directory)
-    let (database, found, isNew) = try SpoolError.translating(directory) { () throws(SQLiteError) in
-      let database = try Database(
-        "\(directory)/\(SpoolDirectory.database)", .readWrite(pageSize: pageSize), busyTimeout: busyTimeout)
-      let (version, isEmpty) = try form(of: database)
-      return (database, version, isEmpty)
-    }
+    let (database, found, isNew) = try open(directory, .readWrite(pageSize: pageSize))
     if !isNew, found != 1 { try expect(found, directory) }
     try SpoolError.translating(directory) { () throws(SQLiteError) in
       if !isNew { try database.check() }
@@ -38,17 +33,13 @@ enum SpoolSchema {
   static func look(into directory: String) throws(SpoolError) -> Database {
     try expectNoLogAlone(directory)
     // SQLite would only say that it cannot open it.
-    guard unsafe access("\(directory)/\(SpoolDirectory.database)", R_OK) == 0 else {
+    guard unsafe access(file(in: directory), R_OK) == 0 else {
       let cause = SystemError.current
       throw cause.code == ENOENT
         ? SpoolError(.missing, directory, "there is none")
         : SpoolError(.unusableDirectory, directory, "\(SpoolDirectory.database): \(cause)")
     }
-    let (database, found, isEmpty) = try SpoolError.translating(directory) { () throws(SQLiteError) in
-      let database = try Database("\(directory)/\(SpoolDirectory.database)", .readOnly, busyTimeout: busyTimeout)
-      let (version, isEmpty) = try form(of: database)
-      return (database, version, isEmpty)
-    }
+    let (database, found, isEmpty) = try open(directory, .readOnly)
     // As an ingress that starts for the first time makes it.
     if isEmpty, try SpoolDirectory.size(of: log(in: directory), directory) == 0 {
       throw SpoolError(.missing, directory, "there is none: \(SpoolDirectory.database) is empty")
@@ -62,27 +53,23 @@ enum SpoolSchema {
   ///
   /// Throws where the database has a log, without which it would not be whole.
   static func lookWithoutRoom(into directory: String) throws(SpoolError) -> Database? {
-    let path = "\(directory)/\(SpoolDirectory.database)"
-    guard try SpoolDirectory.size(of: path, directory) > 0 else { return nil }
+    guard try SpoolDirectory.size(of: file(in: directory), directory) > 0 else { return nil }
     guard try SpoolDirectory.size(of: log(in: directory), directory) == 0 else {
       throw SpoolError(.full, directory, "the disk has no room to open \(SpoolDirectory.database) and its log")
     }
-    let (database, found, isEmpty) = try SpoolError.translating(directory) { () throws(SQLiteError) in
-      let database = try Database(path, .unchanging, busyTimeout: busyTimeout)
-      let (version, isEmpty) = try form(of: database)
-      return (database, version, isEmpty)
-    }
+    let (database, found, isEmpty) = try open(directory, .unchanging)
     if isEmpty { return nil }
     try expect(found, directory)
     return database
   }
 
-  private static func log(in directory: String) -> String { "\(directory)/\(SpoolDirectory.database)-wal" }
+  private static func file(in directory: String) -> String { "\(directory)/\(SpoolDirectory.database)" }
+  private static func log(in directory: String) -> String { file(in: directory) + "-wal" }
 
   /// Throws where the log is there, with records perhaps, and the database is not, or is empty: SQLite would remove the log.
   private static func expectNoLogAlone(_ directory: String) throws(SpoolError) {
     guard try SpoolDirectory.size(of: log(in: directory), directory) > 0,
-      try SpoolDirectory.size(of: "\(directory)/\(SpoolDirectory.database)", directory) == 0
+      try SpoolDirectory.size(of: file(in: directory), directory) == 0
     else { return }
     throw SpoolError(.damaged, directory, "\(SpoolDirectory.database) is empty, and its log is not")
   }
@@ -114,16 +101,21 @@ enum SpoolSchema {
     return content
   }
 
-  /// The version, and whether there is nothing at all, as of one moment.
-  private static func form(of database: Database) throws(SQLiteError) -> (version: Int64, isEmpty: Bool) {
-    try database.snapshot { () throws(SQLiteError) in
-      let tables = try database.prepare("SELECT count(*) FROM sqlite_schema").first { row throws(SQLiteError) in
-        try row.value(0, as: Int64.self)
+  /// Opens the database, and says of which version it is and whether there is nothing in it, as of one moment.
+  private static func open(
+    _ directory: String, _ access: Database.Access
+  ) throws(SpoolError) -> (database: Database, version: Int64, isEmpty: Bool) {
+    try SpoolError.translating(directory) { () throws(SQLiteError) in
+      let database = try Database(file(in: directory), access, busyTimeout: busyTimeout)
+      return try database.snapshot { () throws(SQLiteError) in
+        let tables = try database.prepare("SELECT count(*) FROM sqlite_schema").first { row throws(SQLiteError) in
+          try row.value(0, as: Int64.self)
+        }
+        let version = try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in
+          try row.value(0, as: Int64.self)
+        }
+        return (database, version ?? 0, tables == 0)
       }
-      let version = try database.prepare("PRAGMA user_version").first { row throws(SQLiteError) in
-        try row.value(0, as: Int64.self)
-      }
-      return (version ?? 0, tables == 0)
     }
   }
 
