@@ -118,6 +118,18 @@ import Testing
       #expect(release.errors.hasSuffix("released: 0 of 2, left: 2\n"))
       #expect(try await stage.siwa("quarantine", "list").output.split(separator: "\n").count == 3)
 
+      // What a withdrawn key has signed is verified as any other, and yet no part of all.
+      try await replaceLastLetter(stage.broker.bootstrapServers, reason: "retired-key")
+      let all = try await stage.siwa("quarantine", "release", "--all", "--dry-run")
+      #expect(all.end == .exit(1) && all.output == "")
+      let left = "siwa: 0/3 stays: its key was withdrawn; name it, or --cause retired-key\n"
+      #expect(all.errors.contains(left), "\(all)")
+      #expect(all.errors.hasSuffix("would be released: 0 of 3, left: 3\n"), "\(all)")
+      for named in [["--letter", "0/3"], ["--all", "--cause", "retired-key"]] {
+        let meant = try await stage.siwa(["quarantine", "release", "--dry-run"] + named)
+        #expect(meant.end == .exit(0) && meant.errors.hasSuffix("would be released: 1 of 1\n"), "\(meant)")
+      }
+
       // All of a person's, once the account is erased.
       let account = "\(AppleSide.team)/\(Person(named: "dan").subject)"
       let silent = try await stage.siwa("quarantine", "discard", "--account", account)
@@ -128,8 +140,8 @@ import Testing
         "quarantine", "discard", "--account", account, "--reason", "the account is erased")
       #expect(discard.end == .exit(0) && discard.errors.hasSuffix("discarded: 2 of 2\n"), "\(discard)")
       #expect(!discard.output.contains(Person(named: "dan").subject))
-      let left = try await stage.siwa("quarantine", "list").output
-      #expect(left.hasPrefix("0/1 ") && left.split(separator: "\n").count == 1)
+      let waiting = try await stage.siwa("quarantine", "list").output
+      #expect(waiting.hasPrefix("0/1 ") && waiting.split(separator: "\n").count == 1)
       #expect(try await stage.siwa("quarantine", "discard", "--all", "--reason", "a rehearsal").end == .exit(0))
       #expect(try await stage.siwa("quarantine", "list").output == "None waits.\n")
       #expect(try await ingress.end() == .exit(0))
@@ -170,6 +182,20 @@ import Testing
       #expect(try await eraser.end() == .exit(0))
       #expect(try await ingress.end() == .exit(0))
     }
+  }
+
+  /// Puts the last letter in quarantine there again, in its own place, for another reason.
+  private func replaceLastLetter(_ brokers: String, reason: String) async throws {
+    let letters = try await TopicContents.read([.quarantine], brokers)[Topic.quarantine.name]
+    let letter = try #require(letters?.last)
+    let producer = try Producer(
+      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
+    let headers = letter.headers.map {
+      $0.name == "quarantine-reason" ? KafkaHeader($0.name, Array(reason.utf8)) : $0
+    }
+    _ = try await producer.send(
+      KafkaRecord(topic: letter.topic, key: letter.key, value: letter.value, headers: headers))
+    await producer.close(within: .seconds(10))
   }
 
   private func run(_ body: @Loop (ConsumerStage, SimulatorProgram) async throws -> Void) async throws {
