@@ -86,16 +86,19 @@ import Testing
     #expect(opening?.code == .wrongMasterKey)
   }
 
+  /// What it added could not be opened once the old key is destroyed.
   @Test(arguments: all)
-  func whatAProgramWithTheOldKeyAddsIsTakenTheNextTime(_ database: Rotated) async throws {
+  func aProgramWithTheOldKeyAloneAddsNothingAnyMore(_ database: Rotated) async throws {
     let access = try await database.make()
     let old = try await access.open(access.key)
-    let administration = access.administration(try newMasterKey().replacing(access.key))
-    #expect(try await administration.rotateKey { _ in } == KeyRotation())
-    try await old.fill(1...3)
-    let rotation = try await administration.rotateKey { _ in }
-    #expect(rotation.accounts == 3 && rotation.left == 0)
+    try await old.fill(1...1)
+    let new = try newMasterKey()
+    _ = try await access.administration(new.replacing(access.key)).rotateKey { _ in }
+    let error = await #expect(throws: AccountStoreError.self) { try await old.fill(2...3) }
+    #expect(error?.code == .wrongMasterKey)
     await old.close()
+    let report = try await access.administration(new).verify { _ in }
+    #expect(report.accounts == 1 && report.findings == [])
   }
 
   @Test func whatIsAddedWhileItRunsIsReportedAsLeft() async throws {

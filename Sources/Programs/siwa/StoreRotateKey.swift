@@ -11,7 +11,8 @@ struct StoreRotateKey: Command {
       1. siwa store create-key makes the new one.
       2. store.master-key names the new file, and store.former-master-key the old one; all programs are restarted, and
          wrap with the new key, and open with both.
-      3. siwa store rotate-key wraps anew what the old one has wrapped. Broken off, it goes on where it was.
+      3. siwa store rotate-key wraps anew what the old one has wrapped. Broken off, it goes on where it was. A program
+         that has missed step 2 does nothing from then on, and says so.
       4. store.former-master-key is taken out again, and the programs are restarted.
     Keep the old key for as long as there are backups from before: they open with that one alone. Whoever had the old key
     and a copy of the store can still read that copy.

@@ -113,7 +113,7 @@ extension AccountStoreError {
 
 extension Batch {
   private static let state: StaticString =
-    "SELECT number, is_complete, name FROM siwa.hash_key ORDER BY number DESC LIMIT 1"
+    "SELECT number, is_complete, name, master_key_id FROM siwa.hash_key ORDER BY number DESC LIMIT 1"
 
   /// A batch that looks rows up by their keys, and locks the hashing keys until the transaction ends: those that it finds
   /// in its last execution hold until then. Who replaces them waits for that lock; nobody else does.
@@ -159,7 +159,7 @@ extension Connection {
       guard execution == asking else { return try body(execution, row) }
       state = HashingState(
         generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Bool.self) == false,
-        newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) })
+        newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) }, masterKeyID: try row.value(3))
     }
     guard state == keys.state else { throw AccountStoreError.staleKeys }
     return counts

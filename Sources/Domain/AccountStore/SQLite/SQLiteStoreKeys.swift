@@ -15,7 +15,7 @@ final class SQLiteStoreKeys {
   init(_ database: Database, _ master: MasterKey, _ current: CurrentKeys? = nil) throws(AccountStoreError) {
     self.database = database
     state = try AccountStoreError.translating { () throws(SQLiteError) in
-      try database.prepare("SELECT number, is_complete, name FROM hash_key ORDER BY number DESC LIMIT 1")
+      try database.prepare("SELECT number, is_complete, name, master_key_id FROM hash_key ORDER BY number DESC LIMIT 1")
     }
     value = try Self.read(from: database, master)
     self.current = current ?? CurrentKeys(value)
@@ -27,7 +27,7 @@ final class SQLiteStoreKeys {
       try state.first { row throws(SQLiteError) in
         HashingState(
           generation: try row.count(0) ?? 0, isMoving: try row.value(1, as: Int64.self) == 0,
-          newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) })
+          newest: try row.value(2, as: String?.self).flatMap { HashKeyID($0) }, masterKeyID: try row.value(3))
       }
     }
     if found == value.state { return false }

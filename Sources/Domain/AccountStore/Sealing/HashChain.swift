@@ -126,7 +126,7 @@ struct HashMove: Sendable, Hashable {
   let to: AccountHash
 }
 
-/// Which keys a store's rows bear hashes of: each transaction asks.
+/// Which keys hold in a store: each transaction asks.
 struct HashingState: Sendable, Equatable {
   /// How many keys there are.
   let generation: Int
@@ -134,4 +134,6 @@ struct HashingState: Sendable, Equatable {
   let isMoving: Bool
   /// What hashes name the newest key. After a failover or a restore there may be as many keys, but others.
   let newest: HashKeyID?
+  /// Which master key has wrapped it. Who does not know that one wraps nothing any more.
+  let masterKeyID: String
 }

@@ -61,7 +61,8 @@ struct StoreKeys: Sendable {
       throw AccountStoreError(.damaged, "the hashing keys are not those that were written")
     }
     state = HashingState(
-      generation: keys.count, isMoving: !wrapped.isComplete && keys.count > 1, newest: hashing.newest)
+      generation: keys.count, isMoving: !wrapped.isComplete && keys.count > 1, newest: hashing.newest,
+      masterKeyID: wrapped.keys.last?.masterKeyID ?? "")
   }
 
   /// The hash that stands for the account.
