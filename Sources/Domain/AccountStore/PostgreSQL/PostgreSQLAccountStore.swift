@@ -173,7 +173,8 @@ final class PostgreSQLAccountStore: AccountStore {
         """
         INSERT INTO siwa.attempt (consumer, event_id, count, first_at, last_at, cause) VALUES ($1, $2, 1, $3, $3, $4)
         ON CONFLICT (consumer, event_id) DO UPDATE
-          SET count = attempt.count + 1, last_at = excluded.last_at, cause = excluded.cause
+          SET count = attempt.count + 1, first_at = least(attempt.first_at, excluded.first_at),
+            last_at = excluded.last_at, cause = excluded.cause
         RETURNING count, first_at
         """, attempt.consumer.text, attempt.event.id.text, attempt.time.milliseconds, attempt.cause)
     }

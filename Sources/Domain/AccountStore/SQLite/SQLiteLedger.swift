@@ -59,7 +59,9 @@ final class SQLiteLedger {
     attempt = try database.prepare(
       """
       INSERT INTO attempt (consumer, event_id, count, first_at, last_at, cause) VALUES (?1, ?2, 1, ?3, ?3, ?4)
-      ON CONFLICT DO UPDATE SET count = count + 1, last_at = excluded.last_at, cause = excluded.cause
+      ON CONFLICT DO UPDATE
+        SET count = count + 1, first_at = min(first_at, excluded.first_at), last_at = excluded.last_at,
+          cause = excluded.cause
       RETURNING count, first_at
       """)
     success = try database.prepare("DELETE FROM attempt WHERE consumer = ? AND event_id = ?")
