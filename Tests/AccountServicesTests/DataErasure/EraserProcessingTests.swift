@@ -210,6 +210,24 @@ import Testing
     await rig.process.drain()
   }
 
+  @Test func whatWasErasedAtATargetThatThePolicyNamesNoMoreIsSaid() async throws {
+    var rig = try await EraserRig()
+    rig.shop.failure = ErasureFailure(.notNow, "status 503")
+    try await rig.process.send(.sample(1, .accountDelete))
+    try await rig.untilFailed(1)
+    await rig.process.stop()
+    let policy = ErasureSettings.Policy(consentRevoked: [], accountDelete: ["shop", "account-store"])
+    rig = try await EraserRig(after: rig, policy: policy)
+    rig.shop.failure = nil
+    try await until {
+      try await rig.process.advance(by: .seconds(60))
+      return rig.process.committed() == 1
+    }
+    #expect(rig.search.orders.count == 1, "it is not asked any more")
+    #expect(try rig.said() == ["event-1 account-erased: shop erased, search erased, account-store erased"])
+    await rig.process.drain()
+  }
+
   /// A deletion has come to its end that never knew of the target; or it has erased there, too.
   @Test(arguments: [false, true])
   func whatAVoidErasureHasLeftIsAPersonsDecisionUnlessALaterOneHasErasedThere(_ isCovered: Bool) async throws {

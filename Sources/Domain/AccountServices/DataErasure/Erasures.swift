@@ -132,8 +132,10 @@ package final class Erasures {
       }
     }
     for step in left {
-      if step.state == .discarded { completion.steps.append(step) }
-      guard step.state.isOpen else { continue }
+      guard step.state.isOpen else {
+        completion.steps.append(step)
+        continue
+      }
       failures.append("\(step.target): \(Self.undeclared)")
       if step.state != .failed || step.detail != Self.undeclared {
         try await recordFailure(Self.undeclared, of: step.target, before: step.before, event)
