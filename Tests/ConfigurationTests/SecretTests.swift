@@ -24,6 +24,19 @@ import Testing
     #expect(try load("").value.password == nil)
   }
 
+  /// An editor writes more than is seen, and a server that is given it says no more than that the password is wrong.
+  @Test func passesOverTheEndOfALineAndRefusesAByteOrderMark() throws {
+    for text in ["hunter2", "hunter2\n", "hunter2\r\n"] {
+      let path = directory.write("password", text)
+      #expect(try load("vault: { password: \(path) }").value.password?.revealed == "hunter2")
+    }
+    for text in ["", "\n", "\r\n", "\u{feff}hunter2\n"] {
+      let path = directory.write("password", text)
+      let faults = vaultSchema.faults(Vault.self, file: limits + "vault: { password: \(path) }")
+      #expect(faults.count == 1 && !faults.joined().contains("hunter2"), "\(faults)")
+    }
+  }
+
   @Test func readsSecretPropertiesFromFilesAndVariables() throws {
     let path = directory.write("password", "hunter2\n")
     for loaded in [

@@ -31,8 +31,8 @@ extension SettingType where Value == String {
 extension SettingType where Value == Secret {
   /// A secret: its variable holds it; everywhere else stands the path of a file that holds it.
   ///
-  /// A variable with `_FILE` at the end of its name names such a file too. A newline at the file's end is not part of
-  /// the secret.
+  /// A variable with `_FILE` at the end of its name names such a file too. A newline at the file's end, LF or CRLF, is not
+  /// part of the secret.
   public static var secret: SettingType {
     SettingType(
       "secret", expected: "the path of a file that holds the secret", standIn: Secret(""), isSecret: true,
@@ -48,10 +48,15 @@ extension SettingType where Value == Secret {
       do {
         let file = try ReadableFile(path)
         if file.isReadableByEveryone { warnings.append("everybody can read the file that it names") }
-        guard let text = String(validating: try file.bytes(upTo: maximumSecretSize), as: UTF8.self) else {
+        var bytes = try file.bytes(upTo: maximumSecretSize)
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        guard !bytes.starts(with: byteOrderMark) else {
+          throw input.misfit("the file that it names begins with a byte order mark: keep the secret alone in it")
+        }
+        guard let secret = String(validating: bytes, as: UTF8.self) else {
           throw input.misfit("the file that it names is not UTF-8")
         }
-        let secret = text.hasSuffix("\n") ? String(text.dropLast()) : text
         guard !secret.isEmpty else { throw input.misfit("the file that it names is empty") }
         return Secret(secret)
       } catch let misfit as Misfit {
@@ -64,6 +69,8 @@ extension SettingType where Value == Secret {
 }
 
 private let maximumSecretSize = 65_536
+/// What some editors put in front of UTF-8, and no server takes for a part of a password.
+private let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
 
 extension SettingInput {
   fileprivate func path() throws(Misfit) -> String {
