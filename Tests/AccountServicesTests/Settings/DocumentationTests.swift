@@ -11,9 +11,7 @@ import TransparencyLog
   private let directory = TemporaryDirectory()
   private let schema = ConfigurationSchema.siwa
   /// What cannot be set beside what the example sets.
-  private static let alternatives = [
-    "store.postgresql", "audit-log.signer", "audit-log.public-key", "audit-log.witnesses", "audit-log.quorum",
-  ]
+  private static let alternatives = ["store.postgresql", "audit-log.signer", "audit-log.public-key"]
 
   /// The report on deploy/siwa.yaml, changed, in a place where the files that it names exist.
   private func check(_ change: (Substring) -> String) throws -> ConfigurationReport {
@@ -48,10 +46,7 @@ import TransparencyLog
     let report = try check { line in
       let parts = line.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
       let isAlternative = Self.alternatives.contains { line.hasPrefix("  #\($0.split(separator: ".")[1]): ") }
-      // Those of `audit` are called as two of `audit-log` are.
-      if isAlternative, !line.hasPrefix("  #witnesses: ["), line != "  #quorum: 1" {
-        return String(line)
-      }
+      if isAlternative { return String(line) }
       let isSetting = parts.count == 2 && parts[0].allSatisfy { $0 == " " } && parts[1].first?.isLetter == true
       return isSetting ? String(parts[0] + parts[1]) : String(line)
     }
