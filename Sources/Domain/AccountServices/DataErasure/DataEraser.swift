@@ -62,9 +62,9 @@ package final class DataEraser {
       throw ConsumerFailure.permanent("no-policy", detail: "teams.\(event.team).erase is missing")
     }
     let plan = policy.plan(for: event)
-    // A policy that names nothing any more leaves open what was begun under the one before.
+    // A policy that names nothing any more leaves open what was begun under the one before, and does not hide what was done.
     if plan.isEmpty {
-      guard try await erasures.isOpen(event.id) else { return Decision(Outcome.nothing.rawValue) }
+      guard try await erasures.wasBegun(event.id) else { return Decision(Outcome.nothing.rawValue) }
     }
     try await waitForTheTokenRevoker(delivery)
     let order = ErasureOrder(

@@ -51,10 +51,8 @@ package final class Erasures {
     }
   }
 
-  /// Whether something was begun for the event that is not at its end.
-  package func isOpen(_ event: EventID) async throws -> Bool {
-    try await known.ask(event).contains { $0.state.isOpen }
-  }
+  /// Whether anything was begun for the event, be it at its end or not.
+  package func wasBegun(_ event: EventID) async throws -> Bool { try await !known.ask(event).isEmpty }
 
   /// What became of the targets of an erasure that is done.
   package struct Completion: Sendable {
