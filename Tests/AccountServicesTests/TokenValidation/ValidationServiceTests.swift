@@ -96,6 +96,24 @@ import Testing
     }
   }
 
+  /// A store that is too slow to be counted is the one that falls behind.
+  @Test func whatNobodyCanCountCountsAsLate() async throws {
+    try await ValidationRig.run { rig in
+      let daily = rig.daily(rig.validation(), as: "a")
+      var told: [Double] = []
+      rig.store.before = { call throws(AccountStoreError) in
+        guard call == .validationCensus else { return }
+        told += rig.metric("siwa_accounts_validation_behind_seconds").flatMap(Double.init).map { [$0] } ?? []
+        if rig.clock.passed > .seconds(7 * 3600) { daily.end() }
+        throw AccountStoreError(.unavailable, "canceling statement due to statement timeout")
+      }
+      await daily.run()
+      #expect(told.first == 0 && told == told.sorted())
+      let last = try #require(told.last)
+      #expect(last > 6 * 3600)
+    }
+  }
+
   // MARK: Killed
 
   /// Apple has answered, and nobody has written it down.

@@ -17,6 +17,8 @@ package final class DailyValidation {
   private let metrics: ValidationMetrics
   private let logger: Logger
   private var watch: LeaseWatch
+  /// When it was counted last, and how late tokens were then.
+  private var counted: (at: MonotonicTime, behind: Duration)
   private let waiting: Waiting
 
   /// A process with a name that no other has. The tokens of a day are spread over `window`.
@@ -27,6 +29,7 @@ package final class DailyValidation {
     (self.store, self.validation, self.window, self.holder) = (store, validation, window, holder)
     (self.clock, self.metrics, self.logger) = (clock, metrics, logger)
     watch = LeaseWatch(holder)
+    counted = (clock.now(), .zero)
     waiting = Waiting(clock)
   }
 
@@ -61,6 +64,7 @@ package final class DailyValidation {
     defer { metrics.leaseIsOver() }
     logger.info("this process validates refresh tokens now", ["lease.holder": .string(holder)])
     var nextCensus = clock.now()
+    counted = (nextCensus, .zero)
     while !waiting.isEnding {
       if clock.now() >= nextCensus {
         await count()
@@ -88,13 +92,18 @@ package final class DailyValidation {
       let census = try await store.validationCensus(at: now)
       let behind = census.dueSince.map { max(now - $0, .zero) } ?? .zero
       metrics.due.set(Double(census.due))
-      metrics.behind.set(Double(behind.wholeNanoseconds) / 1e9)
+      counted = (clock.now(), behind)
+      tell(behind)
       let isLate = behind > max(TokenValidation.interval - window, .seconds(3600))
       validation.spread(census.tokens, over: isLate ? nil : window)
     } catch {
       note(error)
+      // Nobody knows: who alarms on tokens that are late is to hear of it.
+      tell(counted.behind + (clock.now() - counted.at))
     }
   }
+
+  private func tell(_ behind: Duration) { metrics.behind.set(Double(behind.wholeNanoseconds) / 1e9) }
 
   private func rest(_ duration: Duration) async { await waiting.nap(until: clock.now() + duration) }
 
