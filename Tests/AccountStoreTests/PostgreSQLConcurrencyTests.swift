@@ -177,6 +177,23 @@ import Testing
     await store.close()
   }
 
+  /// What they add would be nobody's to open once the key before is destroyed.
+  @Test func whoReplacesTheMasterKeyWaitsForThoseWhoWriteWithTheOneBefore() async throws {
+    let rig = try await PostgreSQLRig()
+    await (try await rig.open()).close()
+    let administration = PostgreSQLStoreAdministration(rig.connectionInfo, try newMasterKey().replacing(rig.key))
+    let database = try PostgreSQLStoreDatabase(rig.connectionInfo, connections: 4, statementTimeout: .seconds(300))
+    let holders = Holders(database)
+    let rotation = try await database.write { connection in
+      try await connection.execute("LOCK siwa.hash_key IN ROW SHARE MODE")
+      let rotation = Task { try await administration.rotateKey { _ in } }
+      try await until { try await holders.waiting() > 0 }
+      return rotation
+    }
+    #expect(try await rotation.value.left == 0)
+    await database.close()
+  }
+
   @Test func whatDoesNotFitBesideOthersIsTriedAgain() async throws {
     let rig = try await PostgreSQLRig()
     let store = try await rig.open()

@@ -37,8 +37,8 @@ struct StoreRotateKey: Command {
       Terminal.say("\(store.place): \(rotation.accounts) accounts were wrapped anew")
       guard rotation.left > 0 else { return .success }
       Terminal.complain(
-        "siwa: \(store.place): a program that knows the former key alone has added \(rotation.left) accounts "
-          + "meanwhile; restart it, and run this again")
+        "siwa: \(store.place): a program whose store.master-key is the former key has added \(rotation.left) "
+          + "accounts meanwhile; mend its settings, restart it, and run this again")
       return .failure
     }
   }

@@ -83,7 +83,7 @@ package struct StoreMigration: Sendable, Equatable {
 package struct KeyRotation: Sendable, Equatable {
   /// Accounts whose data key was wrapped anew.
   package var accounts = 0
-  /// Accounts, waiting events and plans that a program without the new key has added meanwhile.
+  /// Accounts, waiting events and plans that a program which still wraps with the former key has added meanwhile.
   package var left = 0
 
   /// Nothing done yet.

@@ -22,9 +22,6 @@ final class PostgreSQLHashRotation {
     let move: HashMove
   }
 
-  /// How often it is tried to lock the keys, before the caller is told.
-  private static let attempts = 6
-
   private let keyed: PostgreSQLKeyedDatabase
   private let page: Int64
   private let patience: Duration
@@ -61,7 +58,8 @@ final class PostgreSQLHashRotation {
   func begin(to key: HashKey?) async throws(AccountStoreError) -> Bool {
     let master = keyed.current.value.master
     // Until those are done that write with the keys before, which takes them moments; who comes later waits.
-    let (name, isToBeMoved) = try await lockingKeys { connection -> (HashKeyID?, Bool) in
+    let (name, isToBeMoved) = try await keyed.database.lockingKeys(waiting: patience) {
+      connection -> (HashKeyID?, Bool) in
       let keys = try await connection.readKeys(with: master)
       switch try keys.beginning(of: key) {
       case .done: return (keys.hashing.newest, false)
@@ -134,26 +132,9 @@ final class PostgreSQLHashRotation {
     try await mark(isComplete: true)
   }
 
-  /// Runs `body` in a transaction that nobody writes beside. Where somebody else holds the keys for long, all that have
-  /// queued behind come first, and then it tries again.
-  private func lockingKeys<Value>(
-    _ body: @Loop (Connection) async throws -> Value
-  ) async throws(AccountStoreError) -> Value {
-    let limit =
-      "\(max(1, patience.components.seconds * 1000 + patience.components.attoseconds / 1_000_000_000_000_000))ms"
-    for _ in 1..<Self.attempts {
-      do throws(AccountStoreError) {
-        return try await keyed.database.write { connection in try await connection.lockKeys(limit, body) }
-      } catch {
-        guard error == .heldKeys else { throw error }
-      }
-    }
-    return try await keyed.database.write { connection in try await connection.lockKeys(limit, body) }
-  }
-
   private func mark(isComplete: Bool) async throws(AccountStoreError) {
     let (master, begun) = (keyed.current.value.master, begun)
-    _ = try await lockingKeys { connection in
+    _ = try await keyed.database.lockingKeys(waiting: patience) { connection in
       let keys = try await connection.readKeys(with: master)
       guard keys.hashing.newest == begun else { throw AccountStoreError.nextRotation }
       return try await connection.execute(
@@ -223,27 +204,7 @@ final class PostgreSQLHashRotation {
   }
 }
 
-extension AccountStoreError {
-  /// The keys could not be locked. Nothing was changed.
-  fileprivate static let heldKeys = AccountStoreError(
-    .unavailable, "a transaction of another program holds its hashing keys for long")
-}
-
 extension Connection {
-  /// Runs `body` once nobody else holds the keys any more, for which it waits so long.
-  @Loop
-  fileprivate func lockKeys<Value>(
-    _ limit: String, _ body: @Loop (Connection) async throws -> Value
-  ) async throws -> Value {
-    try await execute("SELECT set_config('lock_timeout', $1, true)", limit)
-    do {
-      try await execute("LOCK siwa.hash_key IN EXCLUSIVE MODE")
-    } catch  where error.code == .lock {
-      throw AccountStoreError.heldKeys
-    }
-    return try await body(self)
-  }
-
   /// Adds a hashing key.
   func add(_ key: StoreKeys.WrappedHashKey, isComplete: Bool) async throws {
     try await execute(

@@ -12,18 +12,17 @@ extension PostgreSQLStoreDatabase {
   func rotateKey(
     to master: MasterKey, _ progress: (StoreProgress) -> Void
   ) async throws(AccountStoreError) -> KeyRotation {
-    let total = try await write { connection in
+    // Until those are done that wrap with the key before, which takes them moments; who comes later waits.
+    try await lockingKeys { connection in
       _ = try await connection.openKeys(with: master)
-      // Others that replace a key wait; programs, which lock the table in ROW SHARE, do not.
-      try await connection.execute("LOCK siwa.hash_key IN SHARE ROW EXCLUSIVE MODE")
       for key in try await connection.readWrappedKeys().keys where key.masterKeyID != master.id {
         let anew = try key.rewrapped(with: master)
         try await connection.execute(
           "UPDATE siwa.hash_key SET master_key_id = $1, key = $2 WHERE number = $3", anew.masterKeyID, anew.key,
           Int64(anew.number))
       }
-      return try await connection.count(withoutKey: master)
     }
+    let total = try await read { connection in try await connection.count(withoutKey: master) }
     var rotation = KeyRotation()
     var last: [UInt8] = []
     while true {
@@ -62,7 +61,7 @@ extension PostgreSQLStoreDatabase {
 
   /// What waits to be published is little, unless Kafka is away: page by page, so that nobody who publishes waits for long.
   private func rotateOutbox(to master: MasterKey) async throws(AccountStoreError) {
-    // What is written meanwhile by a program that knows the former key alone counts as left.
+    // What is written meanwhile by a program that still wraps with the former key counts as left.
     let end = try await read { connection in
       try await connection.first("SELECT max(number) FROM siwa.outbox") { row throws(PostgreSQLError) in
         try row.value(0, as: Int64?.self)

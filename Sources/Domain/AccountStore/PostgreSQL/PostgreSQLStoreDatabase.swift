@@ -8,6 +8,9 @@ final class PostgreSQLStoreDatabase {
   /// What nobody asks for at once, but tests and operators may: a program's own limits are lower.
   static let limit = ResultLimit(rows: 1_000_000, bytes: 1 << 30)
 
+  /// How often it is tried to lock the keys, before the caller is told.
+  private static let attemptsAtKeys = 6
+
   private let pool: ConnectionPool
 
   /// A pool for the database that `connectionInfo` names.
@@ -41,6 +44,23 @@ final class PostgreSQLStoreDatabase {
     }
   }
 
+  /// Runs `body` in a transaction beside which nobody writes: who writes locks the keys. Behind one that waits for them all
+  /// others wait, so it does for no longer than `patience` at a time; then those that have queued behind come first.
+  func lockingKeys<Value>(
+    waiting patience: Duration = .seconds(10), _ body: @Loop (Connection) async throws -> Value
+  ) async throws(AccountStoreError) -> Value {
+    let limit =
+      "\(max(1, patience.components.seconds * 1000 + patience.components.attoseconds / 1_000_000_000_000_000))ms"
+    for _ in 1..<Self.attemptsAtKeys {
+      do throws(AccountStoreError) {
+        return try await write { connection in try await connection.lockKeys(limit, body) }
+      } catch {
+        guard error == .heldKeys else { throw error }
+      }
+    }
+    return try await write { connection in try await connection.lockKeys(limit, body) }
+  }
+
   /// Ends all connections, once what is under way has come to its end.
   func close() async { await pool.close(within: .seconds(30)) }
 
@@ -51,7 +71,26 @@ final class PostgreSQLStoreDatabase {
   }
 }
 
+extension AccountStoreError {
+  /// The keys could not be locked. Nothing was changed.
+  fileprivate static let heldKeys = AccountStoreError(
+    .unavailable, "a transaction of another program holds its hashing keys for long")
+}
+
 extension Connection {
+  /// Runs `body` once nobody else holds the keys any more, for which it waits so long.
+  fileprivate func lockKeys<Value>(
+    _ limit: String, _ body: @Loop (Connection) async throws -> Value
+  ) async throws -> Value {
+    try await execute("SELECT set_config('lock_timeout', $1, true)", limit)
+    do {
+      try await execute("LOCK siwa.hash_key IN EXCLUSIVE MODE")
+    } catch  where error.code == .lock {
+      throw AccountStoreError.heldKeys
+    }
+    return try await body(self)
+  }
+
   /// Throws unless the store is of the version that this program knows; returns its keys.
   func openKeys(with master: MasterKey) async throws -> StoreKeys {
     let found = try await storeVersion()
