@@ -15,6 +15,6 @@ public struct AppleSubject: Sendable, Hashable, CustomStringConvertible, CustomD
   /// Says that there is a subject, and not which.
   public var description: String { "«subject»" }
 
-  /// The value itself, for a debugger.
-  public var debugDescription: String { text }
+  /// The same: whoever prints what holds one would print this.
+  public var debugDescription: String { description }
 }

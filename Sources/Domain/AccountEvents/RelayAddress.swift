@@ -19,6 +19,6 @@ public struct RelayAddress: Sendable, Hashable, CustomStringConvertible, CustomD
   /// Says that there is an address, and not which.
   public var description: String { "«address»" }
 
-  /// The value itself, for a debugger.
-  public var debugDescription: String { text }
+  /// The same: whoever prints what holds one would print this.
+  public var debugDescription: String { description }
 }
