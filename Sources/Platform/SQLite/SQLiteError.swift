@@ -53,10 +53,12 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   public static func unexpectedValue(_ detail: String) -> SQLiteError { SQLiteError(.unexpectedValue, detail: detail) }
 
   /// What SQLite says about its last call on the connection, which returned `result`. Where it `hasErrno`, the operating
-  /// system's word counts, too; SQLite keeps none of a commit, and would give that of something that failed before.
-  init(_ result: Int32, of connection: OpaquePointer?, hasErrno: Bool = true) {
+  /// system's word counts, too; SQLite keeps none of a commit, and would give that of something that failed before. Where a
+  /// statement `hasRun`, its values may be in what SQLite says.
+  init(_ result: Int32, of connection: OpaquePointer?, hasErrno: Bool = true, hasRun: Bool = false) {
     // Without a connection there are the general words about the code alone.
-    let words = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) } ?? sqlite3_errstr(result)
+    let speaker = unsafe hasRun && Self.mayQuote(result) ? nil : connection
+    let words = unsafe speaker.flatMap { unsafe sqlite3_errmsg($0) } ?? sqlite3_errstr(result)
     // SQLite knows one word for a full disk only: not that a quota or the size of a file is used up.
     let isFull =
       unsafe hasErrno
@@ -68,6 +70,14 @@ public struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
       detail: code == .statementTimeout
         ? "the statement ran for too long" : unsafe words.map { unsafe String(cString: $0) } ?? "error \(result)",
       place: offset < 0 ? nil : Int(offset))
+  }
+
+  /// Whether SQLite's words about a statement that ran may hold a value: those of a function, such as a path in JSON, do; and
+  /// since 3.47 a trigger may compose its own.
+  private static func mayQuote(_ result: Int32) -> Bool {
+    // The macro SQLITE_CONSTRAINT_TRIGGER, which Swift does not see.
+    result & 0xff == SQLITE_ERROR
+      || result == SQLITE_CONSTRAINT | 7 << 8 && sqlite3_libversion_number() >= 3_047_000
   }
 
   /// The code and the words.

@@ -150,7 +150,7 @@ import CSQLite
     switch unsafe sqlite3_step(handle) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
-    case let failure: throw unsafe SQLiteError(failure, of: database.handle)
+    case let failure: throw unsafe SQLiteError(failure, of: database.handle, hasRun: true)
     }
   }
 

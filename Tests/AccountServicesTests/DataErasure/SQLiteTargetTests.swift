@@ -67,6 +67,19 @@ import Testing
     return text
   }
 
+  /// SQLite quotes what a function was given.
+  @Test(arguments: [
+    "SELECT json_extract('{}', $1) FROM user",
+    "SELECT count(*) FROM user WHERE json_extract('{}', '$[' || $1 || ']') = $2",
+  ])
+  func whatFailsWhileItRunsNamesNobody(_ count: String) async throws {
+    try makeDatabase()
+    let target = target(count: count)
+    try await target.check()
+    let error = await #expect(throws: ErasureFailure.self) { _ = try await target.count(order) }
+    #expect(error?.code == .misconfigured && error?.detail == "other: SQL logic error")
+  }
+
   @Test func leavesAloneWhatIsYoungerThanTheEvent() async throws {
     try makeDatabase()
     let database = try Database(path, .readWrite(pageSize: 4096), busyTimeout: .zero)
