@@ -8,6 +8,7 @@ import Glibc
 struct Siwa {
   static func main() {
     Signals.block([SIGINT, SIGTERM])
+    CoreDumps.forbid()
     let words = Array(CommandLine.arguments.dropFirst())
     let program = CommandLineProgram(
       "siwa", "Sign in with Apple on your servers: what must happen when a user changes or deletes their account.",

@@ -37,6 +37,7 @@ extension ServiceCommand {
   /// Runs the program and ends the process.
   package static func main() {
     Signals.block([SIGHUP, SIGINT, SIGTERM])
+    CoreDumps.forbid()
     let words = Array(CommandLine.arguments.dropFirst())
     let program = CommandLineProgram(program, Self.self)
     ProcessEnd.now(with: Loop.run { await program.run(words).rawValue })
