@@ -118,9 +118,11 @@ package struct ServiceLife {
   }
 
   /// Runs the service. SIGTERM or SIGINT drains it within `patience`, and a second one ends the process; so does what takes
-  /// longer, which is logged as `lateness`: nil where the drain itself ends in time. SIGHUP renews the certificate. Throws
-  /// what kept the service from going on.
-  package func run(draining patience: Duration, lateness: StaticString?, _ logger: Logger) async throws {
+  /// longer, which is logged as `lateness`: nil where the drain itself ends in time. A drain that serves on as a lame duck
+  /// first has that time besides. SIGHUP renews the certificate. Throws what kept the service from going on.
+  package func run(
+    draining patience: Duration, after lameDuck: Duration = .zero, lateness: StaticString?, _ logger: Logger
+  ) async throws {
     let signals = try Signals([SIGINT, SIGTERM])
     let renewals = try Signals([SIGHUP])
     let limit = Deadline()
@@ -146,7 +148,7 @@ package struct ServiceLife {
             logger.error(lateness)
             _exit(ExitCode.failure.rawValue)
           }
-          limit.set(.now + patience + Self.grace)
+          limit.set(.now + lameDuck + patience + Self.grace)
         }
         await drain(patience)
       }

@@ -41,7 +41,7 @@ package struct AccountsCommand: ServiceCommand {
     try await settings.store.use { store in
       let service = try await AccountsService(settings, store: store, registry: MetricsRegistry(), logger: logger)
       try await ServiceLife(service).run(
-        draining: settings.accounts.drainDeadline,
+        draining: settings.accounts.drainDeadline, after: settings.accounts.lameDuck,
         lateness: "the time to drain is over: sign-ins under way have to begin again", logger)
     }
   }
