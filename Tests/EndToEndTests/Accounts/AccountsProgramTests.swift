@@ -72,6 +72,44 @@ import Testing
     }
   }
 
+  /// Nothing that it still has to write is cut off, and others need not wait until its leases run out.
+  @Test(PostgreSQLServer.isThere) func whoEndsGivesItsLeasesUp() async throws {
+    let database = try await PostgreSQLServer.shared().makeDatabase()
+    try await AccountsStage.run(postgreSQL: database) { stage in
+      try await stage.accounts { running in
+        try await until { try await running.administration.metric("siwa_accounts_validation_leads") == 1 }
+        running.program.signal(SIGTERM)
+        let end = try await running.program.untilEnd()
+        #expect(end == .exit(0) && !running.program.errors.contains("does not answer"), "\(running.program.errors)")
+      }
+      try await stage.accounts { running in
+        try await until { try await running.administration.metric("siwa_accounts_validation_leads") == 1 }
+      }
+    }
+  }
+
+  /// A core dump has the keys beside the people, and no erasure reaches it.
+  @Test func nothingIsKeptOfItsMemory() async throws {
+    try await AccountsStage.run { stage in
+      try await stage.accounts { running in
+        let limits = try String(contentsOfFile: "/proc/\(running.program.identifier)/limits", encoding: .utf8)
+        #expect(limits.contains(#/Max core file size +0 +0 /#), "\(limits)")
+      }
+    }
+  }
+
+  /// Who drains after a time as a lame duck has the time to drain all the same.
+  @Test func theTimeAsALameDuckIsNotTakenFromTheDrain() async throws {
+    try await AccountsStage.run { stage in
+      let life = ["SIWA_ACCOUNTS_LAME_DUCK": "13s", "SIWA_ACCOUNTS_DRAIN": "10s"]
+      try await stage.accounts(life) { running in
+        running.program.signal(SIGTERM)
+        let end = try await running.program.untilEnd()
+        #expect(end == .exit(0), "\(running.program.errors)")
+      }
+    }
+  }
+
   /// What is refused, with the status that it gets.
   private func wrongRequests(
     _ stage: AccountsStage, _ running: RunningAccounts, _ token: String

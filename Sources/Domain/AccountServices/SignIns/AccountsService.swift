@@ -33,6 +33,7 @@ package final class AccountsService: Service {
   private let deletions: DeletionWatch
   /// Nil where it is turned off.
   private let validation: DailyValidation?
+  private var validating: Task<Void, Never>?
   private let readiness = Readiness([.keys, .store, .kafka, .service])
   private let logger: Logger
   private var isDraining = false
@@ -115,6 +116,8 @@ package final class AccountsService: Service {
     logger.info(
       "accounts listens",
       ["listen.address": .describing(address), "listen.administration": .describing(administrationAddress)])
+    // Not one of the group: it is told to end, and then writes down what Apple has said.
+    validating = Task(executorPreference: Loop.executor) { [validation] in await validation?.run() }
     await withDiscardingTaskGroup { group in
       group.addTask(executorPreference: Loop.executor) { [keys] in await keys.run() }
       group.addTask(executorPreference: Loop.executor) { [self] in
@@ -132,7 +135,6 @@ package final class AccountsService: Service {
       group.addTask(executorPreference: Loop.executor) { [topics] in await topics.run() }
       group.addTask(executorPreference: Loop.executor) { [size] in await size.run() }
       group.addTask(executorPreference: Loop.executor) { [deletions] in await deletions.run() }
-      group.addTask(executorPreference: Loop.executor) { [validation] in await validation?.run() }
       group.addTask(executorPreference: Loop.executor) { [administration] in await administration.run() }
       await server.run()
       group.cancelAll()
@@ -155,6 +157,7 @@ package final class AccountsService: Service {
     await server.drain(within: patience * 3 / 5)
     await signIns.drain()
     await outbox.drain()
+    await validating?.value
     await administration.end()
     logger.info("accounts ended")
   }
