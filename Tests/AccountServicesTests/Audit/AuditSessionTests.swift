@@ -192,6 +192,18 @@ import TransparencyLog
     #expect(rig.metric(#"siwa_audit_log_signatures_total{signature="verified"}"#) == "1")
   }
 
+  /// An entry stands for good: nobody says in a hurry that a key is unknown.
+  @Test func whoEndsWhileAKeyIsOnItsWayLeavesTheVerdictToTheNextOne() async throws {
+    let signed = AuditSamples.event()
+    rig.put(signed, jws: try AuditForge.jws(signed))
+    var reads = 0
+    let count: @Loop () -> Void = { reads += 1 }
+    try await rig.run(readingKeys: count) { _ in try await until { reads > 1 } }
+    #expect(try await rig.entries().isEmpty)
+    try await rig.run(keys: [try AuditForge.signingKey()]) { _ in try await rig.untilPublished(1) }
+    #expect(try await rig.entries().map(\.words) == ["obligation \(signed.id) verified"])
+  }
+
   @Test func whatCannotBeSignedIsPublishedLater() async throws {
     let signer = FailingSigner(rig.key)
     rig.put(event(0))

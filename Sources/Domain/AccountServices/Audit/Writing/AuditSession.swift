@@ -117,6 +117,8 @@ package final class AuditSession {
       guard let stop = taken.stop else { break }
       first = stop.step
       awaitsKeys = await keys.renew(isKeyUnknown: stop.isKeyUnknown)
+      // What nobody could wait for is read again, by the next process: a verdict stands for good.
+      if Task.isCancelled { return }
     }
     if awaitsKeys { keys.succeeded() }
   }
