@@ -118,6 +118,8 @@ package final class Erasures {
         waiting.add(paused: target.name, for: failure.retryAfter ?? .zero)
         if earlier == nil { try await recordFailure(ErasureStep.paused, of: target.name, before: nil, event) }
       } catch let failure as ErasureFailure {
+        // This process ends: that says nothing of the target, which is asked again.
+        if Task.isCancelled { throw failure }
         failures.append("\(target.name): \(failure.code.rawValue)")
         metrics.count(failure.code, of: target.name)
         logger.warning(
