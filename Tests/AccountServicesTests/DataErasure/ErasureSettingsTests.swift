@@ -126,10 +126,12 @@ import Testing
     #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
   }
 
-  @Test func topicsOfAWithdrawnConsentAreWarnedOf() throws {
-    func warnings(_ consentRevoked: String) throws -> [String] {
+  @Test func whatAWithdrawnConsentErasesBesidesIsWarnedOf() throws {
+    func warnings(_ consentRevoked: String, _ groups: String = "") throws -> [String] {
       _ = directory.write("whsec", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
-      let text = Self.targets + "\n" + Self.teams.replacing("[newsletter]", with: consentRevoked)
+      let policy = "{ \(groups)erase: { consent-revoked: \(consentRevoked) } }"
+      let text =
+        Self.targets + "\n" + Self.teams.replacing("{ erase: { consent-revoked: [newsletter] } }", with: policy)
       return try schema.load(
         ErasureSettings.self, from: ConfigurationSources(file: directory.write("siwa.yaml", text))
       ).warnings.map { "\($0.setting ?? ""): \($0.message)" }
@@ -140,6 +142,13 @@ import Testing
       said == [
         "teams.A1B2C3D4E5.erase.consent-revoked: search has topics: "
           + "a tombstone that is late takes away what was written since, too"
+      ])
+    let groups = "groups: [[com.example.app], [com.example.shop]], "
+    #expect(try warnings("[]", groups) == [])
+    #expect(
+      try warnings("[newsletter]", groups) == [
+        "teams.A1B2C3D4E5.erase.consent-revoked: newsletter knows no apps: "
+          + "it erases what it has of the person's other groups, too"
       ])
   }
 

@@ -76,12 +76,16 @@ package struct ErasureSettings: Configurable, Sendable {
         "teams.\(team).erase.consent-revoked",
         "\(Self.accountStore) holds what other groups of the team have consent for")
     }
+    let divided = Set(groups.named.map(\.team))
     let topics = targets.filter { if case .topics = $0.target { true } else { false } }.map(\.name)
     for (team, policy) in policies.sorted(by: { $0.key.text < $1.key.text }) {
-      guard let target = policy.consentRevoked.first(where: topics.contains) else { continue }
-      settings.warn(
-        "teams.\(team).erase.consent-revoked",
-        "\(target) has topics: a tombstone that is late takes away what was written since, too")
+      let path = "teams.\(team).erase.consent-revoked"
+      if divided.contains(team), let target = policy.consentRevoked.first(where: { $0 != Self.accountStore }) {
+        settings.warn(path, "\(target) knows no apps: it erases what it has of the person's other groups, too")
+      }
+      if let target = policy.consentRevoked.first(where: topics.contains) {
+        settings.warn(path, "\(target) has topics: a tombstone that is late takes away what was written since, too")
+      }
     }
   }
 }
