@@ -1,7 +1,9 @@
 /// The e-mail address that an e-mail event speaks of, mostly one of Apple's private relay: personal data.
 ///
 /// Its description is redacted, so that no log shows it by accident; `text` is the value itself.
-public struct RelayAddress: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
+public struct RelayAddress: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible,
+  CustomReflectable
+{
   /// The address as Apple wrote it.
   public let text: String
 
@@ -21,4 +23,7 @@ public struct RelayAddress: Sendable, Hashable, CustomStringConvertible, CustomD
 
   /// The same: whoever prints what holds one would print this.
   public var debugDescription: String { description }
+
+  /// Nothing: a dump must not show it.
+  public var customMirror: Mirror { Mirror(self, children: []) }
 }
