@@ -146,9 +146,9 @@ import Testing
     let groups = "groups: [[com.example.app], [com.example.shop]], "
     #expect(try warnings("[]", groups) == [])
     #expect(
-      try warnings("[newsletter]", groups) == [
-        "teams.A1B2C3D4E5.erase.consent-revoked: newsletter knows no apps: "
-          + "it erases what it has of the person's other groups, too"
+      try warnings("[invoices, shop, newsletter]", groups) == [
+        "teams.A1B2C3D4E5.erase.consent-revoked: targets know no apps: "
+          + "what these have of the person's other groups goes, too: shop, newsletter"
       ])
   }
 

@@ -77,11 +77,16 @@ package struct ErasureSettings: Configurable, Sendable {
         "\(Self.accountStore) holds what other groups of the team have consent for")
     }
     let divided = Set(groups.named.map(\.team))
+    let retained = targets.filter { if case .retention = $0.target { true } else { false } }.map(\.name)
     let topics = targets.filter { if case .topics = $0.target { true } else { false } }.map(\.name)
     for (team, policy) in policies.sorted(by: { $0.key.text < $1.key.text }) {
       let path = "teams.\(team).erase.consent-revoked"
-      if divided.contains(team), let target = policy.consentRevoked.first(where: { $0 != Self.accountStore }) {
-        settings.warn(path, "\(target) knows no apps: it erases what it has of the person's other groups, too")
+      let erasing = policy.consentRevoked.filter { $0 != Self.accountStore && !retained.contains($0) }
+      if divided.contains(team), !erasing.isEmpty {
+        settings.warn(
+          path,
+          "targets know no apps: what these have of the person's other groups goes, too: \(erasing.joined(separator: ", "))"
+        )
       }
       if let target = policy.consentRevoked.first(where: topics.contains) {
         settings.warn(path, "\(target) has topics: a tombstone that is late takes away what was written since, too")
