@@ -43,8 +43,8 @@ package final class AuditSession {
     (self.metrics, self.logger) = (metrics, logger)
   }
 
-  /// Reads, appends and publishes until the task is cancelled; then once more publishes what was appended. Throws what makes it
-  /// impossible to go on.
+  /// Reads, appends and publishes until the task is cancelled; then once more publishes what was appended. Throws what
+  /// makes it impossible to go on.
   package func run() async throws {
     // The last process may have been ended before all witnesses had cosigned what it published.
     if let (note, head) = try await journal.run({ try $0.published }) {
