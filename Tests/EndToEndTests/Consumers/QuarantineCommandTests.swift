@@ -73,11 +73,7 @@ import Testing
       let brokers = stage.broker.bootstrapServers
       let published = try await TopicContents.read([.accountEvents], brokers)[Topic.accountEvents.name] ?? []
       let dan = try #require(published.first { $0.text(of: "ce_id") == events[0] })
-      let producer = try Producer(
-        try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
-      _ = try await producer.send(
-        KafkaRecord(topic: dan.topic, key: dan.key, value: dan.value, headers: dan.headers))
-      await producer.close(within: .seconds(10))
+      try await stage.send([KafkaRecord(topic: dan.topic, key: dan.key, value: dan.value, headers: dan.headers)])
       let progress = try GroupProgress(brokers)
       try await until(every: .milliseconds(100)) { try await progress.isDone(.dataEraser) }
       await progress.close()
@@ -119,7 +115,7 @@ import Testing
       #expect(try await stage.siwa("quarantine", "list").output.split(separator: "\n").count == 3)
 
       // What a withdrawn key has signed is verified as any other, and yet no part of all.
-      try await replaceLastLetter(stage.broker.bootstrapServers, reason: "retired-key")
+      try await replaceLastLetter(stage, reason: "retired-key")
       let all = try await stage.siwa("quarantine", "release", "--all", "--dry-run")
       #expect(all.end == .exit(1) && all.output == "")
       let left = "siwa: 0/3 stays: its key was withdrawn; name it, or --cause retired-key\n"
@@ -185,17 +181,13 @@ import Testing
   }
 
   /// Puts the last letter in quarantine there again, in its own place, for another reason.
-  private func replaceLastLetter(_ brokers: String, reason: String) async throws {
-    let letters = try await TopicContents.read([.quarantine], brokers)[Topic.quarantine.name]
+  private func replaceLastLetter(_ stage: ConsumerStage, reason: String) async throws {
+    let letters = try await TopicContents.read([.quarantine], stage.broker.bootstrapServers)[Topic.quarantine.name]
     let letter = try #require(letters?.last)
-    let producer = try Producer(
-      try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
     let headers = letter.headers.map {
       $0.name == "quarantine-reason" ? KafkaHeader($0.name, Array(reason.utf8)) : $0
     }
-    _ = try await producer.send(
-      KafkaRecord(topic: letter.topic, key: letter.key, value: letter.value, headers: headers))
-    await producer.close(within: .seconds(10))
+    try await stage.send([KafkaRecord(topic: letter.topic, key: letter.key, value: letter.value, headers: headers)])
   }
 
   private func run(_ body: @Loop (ConsumerStage, SimulatorProgram) async throws -> Void) async throws {

@@ -71,22 +71,21 @@ package struct ErasureSettings: Configurable, Sendable {
       policies[team] = policy
     }
     groups = ConsentGroups(reading: &settings)
-    for (team, _) in groups.named where policies[team]?.consentRevoked.contains(Self.accountStore) ?? false {
-      settings.refuse(
-        "teams.\(team).erase.consent-revoked",
-        "\(Self.accountStore) holds what other groups of the team have consent for")
-    }
     let divided = Set(groups.named.map(\.team))
     let retained = targets.filter { if case .retention = $0.target { true } else { false } }.map(\.name)
     let topics = targets.filter { if case .topics = $0.target { true } else { false } }.map(\.name)
     for (team, policy) in policies.sorted(by: { $0.key.text < $1.key.text }) {
       let path = "teams.\(team).erase.consent-revoked"
-      let erasing = policy.consentRevoked.filter { $0 != Self.accountStore && !retained.contains($0) }
-      if divided.contains(team), !erasing.isEmpty {
-        settings.warn(
-          path,
-          "targets know no apps: what these have of the person's other groups goes, too: \(erasing.joined(separator: ", "))"
-        )
+      if divided.contains(team) {
+        if policy.consentRevoked.contains(Self.accountStore) {
+          settings.refuse(path, "\(Self.accountStore) holds what other groups of the team have consent for")
+        }
+        let erasing = policy.consentRevoked.filter { $0 != Self.accountStore && !retained.contains($0) }
+          .joined(separator: ", ")
+        if !erasing.isEmpty {
+          settings.warn(
+            path, "targets know no apps: what these have of the person's other groups goes, too: \(erasing)")
+        }
       }
       if let target = policy.consentRevoked.first(where: topics.contains) {
         settings.warn(path, "\(target) has topics: a tombstone that is late takes away what was written since, too")

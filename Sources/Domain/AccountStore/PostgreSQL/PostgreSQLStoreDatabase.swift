@@ -49,8 +49,7 @@ final class PostgreSQLStoreDatabase {
   func lockingKeys<Value>(
     waiting patience: Duration = .seconds(10), _ body: @Loop (Connection) async throws -> Value
   ) async throws(AccountStoreError) -> Value {
-    let limit =
-      "\(max(1, patience.components.seconds * 1000 + patience.components.attoseconds / 1_000_000_000_000_000))ms"
+    let limit = "\(max(1, patience.wholeNanoseconds / 1_000_000))ms"
     for _ in 1..<Self.attemptsAtKeys {
       do throws(AccountStoreError) {
         return try await write { connection in try await connection.lockKeys(limit, body) }
