@@ -1,10 +1,14 @@
 import EventLoop
+import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import Kafka
 
 /// Whoever asks is answered within the limit, also while no broker is there.
+///
+/// Tests/run keeps these from a process that Swift Testing starts programs in: see `EmbeddedCluster.setReachable`.
 @Loop @Suite(.timeLimit(.minutes(10))) struct LimitTests {
   private let cluster: EmbeddedCluster
   private let configuration: KafkaConfiguration
@@ -14,6 +18,42 @@ import Testing
     cluster = try EmbeddedCluster(brokers: 1)
     try cluster.createTopic("topic", partitions: 1)
     configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
+  }
+
+  @Test func anEventIsAnsweredForWithinTheDeadline() async throws {
+    let record = KafkaRecord(topic: "topic", key: nil, value: [1])
+    let producer = try Producer(configuration, deadline: .seconds(2), log: { _ in })
+    try await untilItSucceeds { _ = try await producer.send(record) }
+    cluster.setReachable(false)
+    let error = await #expect(throws: KafkaError.self) { try await producer.send(record) }
+    #expect(error?.code == .timedOut)
+    #expect(error?.isUncertain == true)
+    cluster.setReachable(true)
+    try await untilItSucceeds { _ = try await producer.send(record) }
+    #expect(await producer.close(within: .seconds(300)) == 0)
+  }
+
+  /// librdkafka would abort the process.
+  @Test func theClusterMayGoAwayWhileProgramsAreStarted() async throws {
+    let isOver = Atomic(false)
+    let (starter, breaker) = (BlockingThread(named: "starter"), BlockingThread(named: "breaker"))
+    async let programs: Void = starter.run(throwing: {
+      while !isOver.load(ordering: .relaxed) {
+        let process = try ChildProcess.spawn(["true"], ["PATH": "/usr/bin:/bin"], (0, 1, 2), inGroupOfItsOwn: false)
+        while waitpid(process, nil, 0) < 0, errno == EINTR {}
+      }
+    })
+    for _ in 0..<20 {
+      // The cluster's thread may take a second until it hears of either.
+      await breaker.run { [cluster] in
+        cluster.setReachable(false)
+        cluster.setReachable(true)
+      }
+    }
+    isOver.store(true, ordering: .relaxed)
+    try await programs
+    starter.close()
+    breaker.close()
   }
 
   @Test func aQuestionForOffsetsIsGivenUp() async throws {

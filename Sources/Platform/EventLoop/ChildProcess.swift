@@ -1,5 +1,6 @@
 import CLinux
 package import Glibc
+import Synchronization
 
 /// Starts other programs.
 package enum ChildProcess {
@@ -20,6 +21,13 @@ package enum ChildProcess {
       (reading, writing) = (numbers[0], numbers[1])
     }
   }
+
+  /// Held while a program is started.
+  private static let starting = Mutex(())
+
+  /// Calls `body` while no program is started. Until it is another program, a new process has a copy of every descriptor
+  /// of this one, O_CLOEXEC or not, and what is closed here meanwhile stays open there: a socket keeps its address.
+  package static func whileNoneIsStarted<Value>(_ body: () -> Value) -> Value { starting.withLock { _ in body() } }
 
   /// Starts the program that `arguments` begin with, at a path or on `PATH`, with these descriptors as its first three and
   /// no others, and with no signal blocked or ignored. In a group of its own, a signal can reach all that it starts in turn.
@@ -50,7 +58,10 @@ package enum ChildProcess {
     let failure: CInt = unsafe withCStrings(arguments) { arguments -> CInt in
       unsafe withCStrings(variables) { environment -> CInt in
         guard let program = unsafe arguments[0] else { return EINVAL }
-        return unsafe posix_spawnp(&identifier, program, &actions, &attributes, arguments, environment)
+        // It returns when the process is the program, or could not be.
+        return starting.withLock { _ in
+          unsafe posix_spawnp(&identifier, program, &actions, &attributes, arguments, environment)
+        }
       }
     }
     guard failure == 0 else { throw SystemError(code: failure) }

@@ -78,11 +78,14 @@ import EventLoop
   }
 
   /// Makes all brokers hang up and refuse connections, or take them again.
+  ///
+  /// They close their sockets and bind the addresses anew, and librdkafka aborts the process where it cannot. So this is
+  /// not for a process that starts programs in other ways than this package's.
   public func setReachable(_ isReachable: Bool) {
     if isReachable {
       unsafe rd_kafka_mock_broker_set_up(handles.cluster, -1)
     } else {
-      unsafe rd_kafka_mock_broker_set_down(handles.cluster, -1)
+      ChildProcess.whileNoneIsStarted { _ = unsafe rd_kafka_mock_broker_set_down(handles.cluster, -1) }
     }
   }
 }
