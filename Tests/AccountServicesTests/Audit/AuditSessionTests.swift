@@ -210,6 +210,11 @@ import TransparencyLog
     try await rig.run(signers: [signer]) { session in
       try await until { session.signingFailure != nil }
       #expect(try rig.checkpoint() == nil)
+      // Nor is it a proof that everything was read, and is on the disk.
+      let source = try #require(rig.source)
+      let asked = source.questions
+      try await until { source.questions > asked + 5 }
+      #expect(!session.isProven)
       rig.put(event(1))
       await signer.mend()
       try await rig.untilPublished(2)

@@ -123,8 +123,8 @@ package final class AuditLogService: Service {
   }
 
   private var logState: Readiness.State {
+    if let cause = session?.signingFailure { return .notReady(cause: "checkpoints cannot be signed: \(cause)") }
     guard let session, session.isProven || !isOnProbation else { return .notReady(cause: failure) }
-    if let cause = session.signingFailure { return .notReady(cause: "checkpoints cannot be signed: \(cause)") }
     guard metrics.waiting <= settings.interval + Self.patience else {
       return .notReady(cause: "what was read is not published: the disk takes too long")
     }

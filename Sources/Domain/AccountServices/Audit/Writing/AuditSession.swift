@@ -24,7 +24,8 @@ package final class AuditSession {
   private let logger: Logger
   private var health = GroupHealth()
   private var waitingBytes = 0
-  private var hasAppended = false
+  /// Whether readers see all that was appended.
+  private var isPublished = true
   private let pulse = Pulse()
   /// Whether it has shown that it can go on: it has published something, or has read all that there is, and there was
   /// nothing to be logged.
@@ -88,10 +89,10 @@ package final class AuditSession {
       }
       health.succeeded()
       // There may be nothing yet because Kafka is slow.
-      if batch.steps.isEmpty, waitingBytes == 0, reader.hasReadAll {
+      if batch.steps.isEmpty, isPublished, reader.hasReadAll {
         isProven = true
         // What the session before could not say to be published is.
-        if !hasAppended, signingFailure == nil { metrics.noteNothingWaits() }
+        metrics.noteNothingWaits()
       }
       if !batch.steps.isEmpty || !batch.positions.isEmpty { try await take(batch) }
     }
@@ -112,7 +113,7 @@ package final class AuditSession {
         try journal.take(batch, from: first, translation, keys: ring, awaitsKeys: awaitsKeys, at: .now)
       }
       metrics.count(taken)
-      hasAppended = hasAppended || !taken.appended.isEmpty
+      isPublished = isPublished && taken.appended.isEmpty
       waitingBytes = taken.waitingBytes
       guard let stop = taken.stop else { break }
       first = stop.step
@@ -128,7 +129,7 @@ package final class AuditSession {
   /// Makes entries durable and publishes a checkpoint, where there is something that readers do not see.
   private func checkpoint(isLast: Bool) async throws {
     guard let checkpoint = try await journal.run({ try $0.flush(isLast: isLast) }) else { return }
-    waitingBytes = 0
+    (waitingBytes, isPublished) = (0, false)
     let note: SignedNote
     do {
       note = try await signers.sign(checkpoint)
@@ -143,8 +144,8 @@ package final class AuditSession {
       return
     }
     guard try await journal.run({ try $0.publish(note) }) else { return }
-    isProven = true
-    metrics.notePublished(checkpoint.size, isAll: waitingBytes == 0)
+    (isProven, isPublished) = (true, waitingBytes == 0)
+    metrics.notePublished(checkpoint.size, isAll: isPublished)
     witnesses.announce(note, checkpoint.head)
   }
 }
