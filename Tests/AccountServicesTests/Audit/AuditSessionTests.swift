@@ -235,6 +235,21 @@ import TransparencyLog
     #expect(try rig.checkpoint()?.checkpoint.size == 1)
   }
 
+  /// The process that appended it may have been ended since.
+  @Test func whatIsFoundUnpublishedWaits() async throws {
+    rig.put(event(0))
+    try await rig.run(signers: [FailingSigner(rig.key)]) { session in
+      try await until { session.signingFailure != nil && rig.metrics.waiting > .zero }
+    }
+    rig.metrics.standBy()
+    try await rig.run(signers: [FailingSigner(rig.key)]) { session in
+      try await until { session.signingFailure != nil }
+      #expect(rig.metrics.waiting > .zero && !session.isProven)
+    }
+    try await rig.run { _ in try await until { rig.metrics.waiting == .zero } }
+    #expect(try rig.checkpoint()?.checkpoint.size == 1)
+  }
+
   private func publishFlushed() async throws {
     let writer = try LogWriter(opening: rig.directory, origin: AuditRig.origin)
     try writer.publish(try await SignedNote.sign(writer.flushed.text, with: rig.key))

@@ -83,16 +83,17 @@ package final class AuditMetrics {
   /// The disk has taken the batch, or has failed.
   func endTaking() { takingSince = nil }
 
+  /// Readers do not see all that was read.
+  func noteWaiting() { waitingSince = waitingSince ?? .now }
+
   /// All that was read is published.
   func noteNothingWaits() { waitingSince = nil }
 
   /// Another process writes the log: what waited here is its to publish.
-  func standBy() { (publishedAt, waitingSince) = (nil, nil) }
+  package func standBy() { (publishedAt, waitingSince) = (nil, nil) }
 
   func count(_ taken: AuditJournal.Taken) {
     repeated.increment(by: UInt64(taken.repeated))
-    guard !taken.appended.isEmpty else { return }
-    waitingSince = waitingSince ?? .now
     for (label, count) in taken.appended {
       let count = UInt64(count)
       switch label {
@@ -121,11 +122,10 @@ package final class AuditMetrics {
   /// A checkpoint of so many entries was published before this process began.
   package func noteFound(_ size: UInt64) { self.size.set(Double(size)) }
 
-  /// A checkpoint of so many entries is published; `isAll` says that there are no others.
-  func notePublished(_ size: UInt64, isAll: Bool) {
+  /// A checkpoint of so many entries is published. Whatever waits behind them waits since now at most.
+  func notePublished(_ size: UInt64) {
     self.size.set(Double(size))
-    publishedAt = .now
-    waitingSince = isAll ? nil : .now
+    (publishedAt, waitingSince) = (.now, nil)
   }
 
   func noteWitnessed(_ size: UInt64) { witnessedSize.set(Double(size)) }

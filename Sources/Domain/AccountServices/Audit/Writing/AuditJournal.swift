@@ -28,10 +28,18 @@ package final class AuditJournal {
     package var appended: [Label: Int] = [:]
     /// How many entries were in the log already.
     package var repeated = 0
-    /// How many bytes of entries wait to be made durable.
-    package var waitingBytes = 0
     /// The step before which it stopped, because a key of Apple's may be on its way; nil where all is taken.
     package var stop: (step: Int, isKeyUnknown: Bool)?
+  }
+
+  /// What readers do not see yet.
+  package struct Backlog: Sendable {
+    /// Grows with whatever changes it: who is told late of an older one knows it from the newer one.
+    package var turn: UInt64 = 0
+    /// How many bytes of entries wait to be made durable.
+    package var bytes = 0
+    /// Whether readers see all that was appended.
+    package var isPublished = true
   }
 
   /// How long commits of the index may wait: more at once change fewer of its pages.
@@ -44,6 +52,7 @@ package final class AuditJournal {
   private var lastLeaf: [UInt8]
   private var hasNews = false
   private var waitingBytes = 0
+  private var turn: UInt64 = 0
   private var nextCommit = MonotonicTime.now + latestCommit.time
 
   /// Opens log and index in the directory. Throws `LogError.absent` where no log was begun there, and `.locked` where
@@ -63,6 +72,11 @@ package final class AuditJournal {
   /// The checkpoint that readers see, and its tree; nil before the first.
   package var published: (note: SignedNote, head: TreeHead)? {
     get throws { try log.published.map { ($0, try Checkpoint($0.text).head) } }
+  }
+
+  /// What readers do not see yet.
+  package var backlog: Backlog {
+    Backlog(turn: turn, bytes: waitingBytes, isPublished: waitingBytes == 0 && !log.isUnpublished)
   }
 
   // MARK: The index
@@ -115,13 +129,14 @@ package final class AuditJournal {
     awaitsKeys: Bool, at now: Timestamp
   ) throws -> Taken {
     var taken = Taken()
+    turn += 1
     for step in first..<batch.steps.count {
       switch batch.steps[step] {
       case .gap(let gap): try append(.gap(gap), &taken)
       case .record(let record, let topic):
         switch translation.entries(of: record, on: topic, keys: keys, at: now) {
         case .awaitsKey(_, let isKeyUnknown) where awaitsKeys:
-          (taken.stop, taken.waitingBytes) = ((step, isKeyUnknown), waitingBytes)
+          taken.stop = (step, isKeyUnknown)
           return taken
         case .entries(let entries), .awaitsKey(let entries, _):
           for entry in entries { try append(entry, &taken) }
@@ -129,7 +144,6 @@ package final class AuditJournal {
       }
     }
     for (partition, position) in batch.positions { try set(position, of: partition) }
-    taken.waitingBytes = waitingBytes
     return taken
   }
 
@@ -153,7 +167,7 @@ package final class AuditJournal {
   /// The index follows from time to time, and where `isLast`.
   package func flush(isLast: Bool) throws -> Checkpoint? {
     let checkpoint = try log.flush()
-    waitingBytes = 0
+    (waitingBytes, turn) = (0, turn + 1)
     // Nothing is appended between the two: what the index names is durable.
     let isDue = isLast || nextCommit <= .now || checkpoint.size - index.extent.size >= Self.latestCommit.entries
     if hasNews, isDue {
@@ -168,6 +182,7 @@ package final class AuditJournal {
   package func publish(_ note: SignedNote) throws -> Bool {
     guard note.text == log.flushed.text || note.text == log.published?.text else { return false }
     try log.publish(note)
+    turn += 1
     return true
   }
 

@@ -23,9 +23,7 @@ package final class AuditSession {
   private let metrics: AuditMetrics
   private let logger: Logger
   private var health = GroupHealth()
-  private var waitingBytes = 0
-  /// Whether readers see all that was appended.
-  private var isPublished = true
+  private var backlog = AuditJournal.Backlog()
   private let pulse = Pulse()
   /// Whether it has shown that it can go on: it has published something, or has read all that there is, and there was
   /// nothing to be logged.
@@ -75,7 +73,7 @@ package final class AuditSession {
 
   private func read() async throws {
     while !Task.isCancelled {
-      while waitingBytes > Self.mostWaiting, !Task.isCancelled {
+      while backlog.bytes > Self.mostWaiting, !Task.isCancelled {
         pulse.hurry()
         await rest()
       }
@@ -89,7 +87,7 @@ package final class AuditSession {
       }
       health.succeeded()
       // There may be nothing yet because Kafka is slow.
-      if batch.steps.isEmpty, isPublished, reader.hasReadAll {
+      if batch.steps.isEmpty, backlog.isPublished, reader.hasReadAll {
         isProven = true
         // What the session before could not say to be published is.
         metrics.noteNothingWaits()
@@ -109,12 +107,12 @@ package final class AuditSession {
     metrics.beginTaking()
     defer { metrics.endTaking() }
     while true {
-      let taken = try await journal.run { [translation, ring = keys.ring, first, awaitsKeys] journal in
-        try journal.take(batch, from: first, translation, keys: ring, awaitsKeys: awaitsKeys, at: .now)
+      let (taken, backlog) = try await journal.run { [translation, ring = keys.ring, first, awaitsKeys] journal in
+        let taken = try journal.take(batch, from: first, translation, keys: ring, awaitsKeys: awaitsKeys, at: .now)
+        return (taken, journal.backlog)
       }
       metrics.count(taken)
-      isPublished = isPublished && taken.appended.isEmpty
-      waitingBytes = taken.waitingBytes
+      note(backlog)
       guard let stop = taken.stop else { break }
       first = stop.step
       awaitsKeys = await keys.renew(isKeyUnknown: stop.isKeyUnknown)
@@ -128,11 +126,12 @@ package final class AuditSession {
 
   /// Makes entries durable and publishes a checkpoint, where there is something that readers do not see.
   private func checkpoint(isLast: Bool) async throws {
-    guard let checkpoint = try await journal.run({ try $0.flush(isLast: isLast) }) else { return }
-    (waitingBytes, isPublished) = (0, false)
-    let note: SignedNote
+    let (unpublished, flushed) = try await journal.run { (try $0.flush(isLast: isLast), $0.backlog) }
+    note(flushed)
+    guard let checkpoint = unpublished else { return }
+    let signed: SignedNote
     do {
-      note = try await signers.sign(checkpoint)
+      signed = try await signers.sign(checkpoint)
       signingFailure = nil
     } catch {
       // The next one is of this size or larger.
@@ -143,10 +142,18 @@ package final class AuditSession {
       signingFailure = "\(error)"
       return
     }
-    guard try await journal.run({ try $0.publish(note) }) else { return }
-    (isProven, isPublished) = (true, waitingBytes == 0)
-    metrics.notePublished(checkpoint.size, isAll: isPublished)
-    witnesses.announce(note, checkpoint.head)
+    let (isDone, published) = try await journal.run { [signed] in (try $0.publish(signed), $0.backlog) }
+    guard isDone else { return }
+    isProven = true
+    metrics.notePublished(checkpoint.size)
+    note(published)
+    witnesses.announce(signed, checkpoint.head)
+  }
+
+  /// What the journal says of itself may come in another order than what was done with it.
+  private func note(_ backlog: AuditJournal.Backlog) {
+    if backlog.turn > self.backlog.turn { self.backlog = backlog }
+    if !self.backlog.isPublished { metrics.noteWaiting() }
   }
 }
 
