@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import TestSupport
 import Testing
 
@@ -27,6 +28,16 @@ import Testing
     let input = [UInt8](repeating: 7, count: 8 << 20)
     #expect(try await run("cat", input, upTo: input.count) == input)
     #expect(try await run("head -c 3", input) == [7, 7, 7])
+  }
+
+  /// The kernel lets an ordinary user's pipes have 64 MiB together, those of other programs and containers among them.
+  @Test(.enabled("where another user can be") { getuid() == 0 }) func aUserWithManyPipesHasProgramsToo() async {
+    await #expect(processExitsWith: .success) {
+      try #require(setuid(65_534) == 0)
+      for _ in 0..<100 { _ = try ChildProcess.Pipe() }
+      let program = ExternalProgram(["/bin/cat"], environment: [:])
+      #expect(try program.answer(to: [7], upTo: 1, within: .seconds(300)) == [7])
+    }
   }
 
   @Test(arguments: [

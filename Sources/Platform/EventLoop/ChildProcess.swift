@@ -11,7 +11,7 @@ package enum ChildProcess {
     /// The end to write to.
     package let writing: CInt
 
-    /// What a pipe holds, in bytes.
+    /// What a pipe holds, in bytes, where the system lets it.
     private static let room: CInt = 1 << 20
 
     /// Makes the pipe. Its ends stay open until they are closed.

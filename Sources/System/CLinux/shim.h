@@ -101,10 +101,12 @@ static inline int clinux_strerror(int code, char *buffer, size_t length) {
 #include <spawn.h>
 
 extern int pipe2(int ends[2], int flags);
-// Both ends of a pipe that no other program inherits, with room for `size` bytes.
+// Both ends of a pipe that no other program inherits, with room for `size` bytes where the system has so much: a user's
+// pipes have a limit together (pipe(7), pipe-user-pages-soft), beyond which each has a page or two.
 static inline int clinux_pipe(int ends[2], int size) {
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;
-  return fcntl(ends[1], 1031 /* F_SETPIPE_SZ */, size) < 0 ? -1 : 0;
+  fcntl(ends[1], 1031 /* F_SETPIPE_SZ */, size);
+  return 0;
 }
 
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
