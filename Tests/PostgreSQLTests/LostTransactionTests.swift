@@ -108,7 +108,11 @@ import Testing
         try await pool.transaction(.readCommitted) { try await $0.execute(NumberTable.insertion, Int64(1)) }
       }
       try await until {
-        try await holder.execute("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
+        try await holder.execute(
+          """
+          SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database AND datname = current_database()
+            WHERE locktype = 'advisory' AND NOT granted
+          """) == 1
       }
       task.cancel()
       await turn()
