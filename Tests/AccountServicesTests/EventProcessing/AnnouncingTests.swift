@@ -253,6 +253,53 @@ import Testing
     for rig in [first, second] { #expect(rig.metric("siwa_consumer_restated_total") == "0") }
   }
 
+  // MARK: Commits
+
+  /// A process whose first commit waits for the store: event 1 is done, and event 2, which a later commit tells of.
+  private func slowlyCommitting(_ gate: Signal) async throws -> ProcessorRig {
+    let rig = try await ProcessorRig(telling())
+    try await rig.assign(0)
+    try await rig.send(.sample(1))
+    var (isRaising, raises) = (false, 0)
+    rig.store.beforeSettling = { settlements throws(AccountStoreError) in isRaising = settlements.isEmpty }
+    rig.store.gate = { call in
+      guard call == .settle, isRaising else { return }
+      raises += 1
+      if raises == 1 { await gate.wait() }
+    }
+    rig.alarm.advance(by: .seconds(1))
+    try await until { raises == 1 }
+    rig.put(.of(.sample(2)))
+    try await until { said(rig).count == 2 && rig.store.underWay == 0 }
+    return rig
+  }
+
+  @Test func aLaterCommitWaitsForTheOneBefore() async throws {
+    let gate = Signal()
+    let rig = try await slowlyCommitting(gate)
+    rig.alarm.advance(by: .seconds(1))
+    await turn()
+    #expect(rig.committed() ?? 0 == 0)
+    gate.fire()
+    try await rig.untilIdle()
+    #expect(rig.committed() == 1)
+    try await rig.advance(by: .seconds(1))
+    #expect(rig.committed() == 2)
+    await rig.drain()
+  }
+
+  @Test func theLastCommitDoesNotWait() async throws {
+    let gate = Signal()
+    let rig = try await slowlyCommitting(gate)
+    let ending = Task(executorPreference: Loop.executor) { await rig.processor.end(within: .seconds(3600)) }
+    try await until { rig.committed() == 2 }
+    await ending.value
+    gate.fire()
+    try await rig.untilIdle()
+    #expect(rig.committed() == 2)
+    await rig.stop()
+  }
+
   // MARK: Groups
 
   @Test func theNextGroupIsWrittenWhileTheLastOneStillIs() async throws {

@@ -138,23 +138,32 @@ extension EventProcessor {
     return offsets
   }
 
-  /// Has the group told how far we are, soon.
+  /// Has the group told how far we are, soon: behind the commit that is under way, as what one took for done may reach the
+  /// group behind what a later one did.
   func planCommit() {
-    if isCommitPlanned || isEnding { return }
-    isCommitPlanned = true
-    agenda.after(Self.commitPause) { [weak self] in
-      guard let self else { return }
-      Task(executorPreference: Loop.executor) { await self.commitAsPlanned() }
+    if isEnding { return }
+    switch plannedCommit {
+    case .planned, .underWayAndPlanned: return
+    case .underWay: plannedCommit = .underWayAndPlanned
+    case .none:
+      plannedCommit = .planned
+      agenda.after(Self.commitPause) { [weak self] in
+        guard let self else { return }
+        Task(executorPreference: Loop.executor) { await self.commitAsPlanned() }
+      }
     }
   }
 
   private func commitAsPlanned() async {
-    isCommitPlanned = false
+    plannedCommit = .underWay
     await commit()
+    let isPlanned = plannedCommit == .underWayAndPlanned
+    plannedCommit = .none
+    if isPlanned { planCommit() }
   }
 
   /// Tells the group how far we are: no farther than the store knows that all is announced.
-  private func commit() async {
+  private func commit(isLast: Bool = false) async {
     let works = Array(partitions.values)
     var offsets = offsets(of: works)
     if isEnding {
@@ -163,6 +172,8 @@ extension EventProcessor {
       noteFailedCommit(["cause": .string("the account store does not take how far the announcements are")])
       return planCommit()
     }
+    // The last one says more.
+    if isOver, !isLast { return }
     // One that began anew meanwhile is elsewhere.
     for work in works where work.isGone { offsets[work.place] = nil }
     if offsets.isEmpty {
@@ -198,7 +209,7 @@ extension EventProcessor {
     await change(within: max(end - agenda.now, .zero)) { self.restatements.isIdle }
     isOver = true
     for worker in workers.values { worker.cancel() }
-    await commit()
+    await commit(isLast: true)
   }
 
   // MARK: Room

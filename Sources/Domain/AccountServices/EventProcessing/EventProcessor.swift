@@ -61,7 +61,9 @@ package final class EventProcessor {
   /// Whether the source is being waited for, and whether it has had nothing left to hand over since partitions were asked
   /// about last.
   var (isAwaiting, hasRunDry) = (false, false)
-  var isCommitPlanned = false
+  /// What is to be told to the group, of its own accord.
+  enum PlannedCommit { case none, planned, underWay, underWayAndPlanned }
+  var plannedCommit = PlannedCommit.none
   var commitHealth = CommitHealth()
   var isSurveyPlanned = false
   var isStoreFailing = false
