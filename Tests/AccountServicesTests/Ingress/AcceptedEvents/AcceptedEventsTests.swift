@@ -55,6 +55,24 @@ import Testing
     for events in [events, next] { await events.close() }
   }
 
+  @Test func theEndWaitsForWhatIsBeingWritten() async throws {
+    let number = 100_000
+    let events = open(number: number)
+    let marks = try (0..<number * 3 / 2).map { try mark($0) }
+    for mark in marks[..<(number / 2)] { events.insert(mark) }
+    await events.flush()
+    // In two pieces, as the ring ends between them.
+    for mark in marks[(number / 2)...] { events.insert(mark) }
+    let writing = Task(executorPreference: Loop.executor) { await events.flush() }
+    await Loop.nextTurn()
+    await events.close()
+    await writing.value
+    let next = open(number: number)
+    let known = marks.suffix(number).count(where: next.contains)
+    #expect(known == number)
+    await next.close()
+  }
+
   @Test(arguments: [4, 10, 11, 40]) func takesOverWhatFitsWhenTheirNumberChanges(_ number: Int) async throws {
     let events = open(number: 10)
     for number in 0..<25 { events.insert(try mark(number)) }

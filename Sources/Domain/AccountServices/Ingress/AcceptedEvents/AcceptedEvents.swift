@@ -91,8 +91,9 @@ package final class AcceptedEvents {
     isClosed = true
     flusher.invalidate()
     await flush()
+    // Behind what another flush has given to the thread.
+    await thread.run { [file] in file.close() }
     thread.close()
-    file.close()
   }
 
   /// Writes what was accepted since the last time, off the loop: whatever the disk does, notifications go on.
