@@ -87,10 +87,7 @@ final class AuditRig {
   func rounds(_ witnesses: [WitnessRounds.Witness], witnessedSize: UInt64? = nil) -> WitnessRounds {
     WitnessRounds(
       witnesses, quorum: witnesses.count, witnessedSize: witnessedSize, metrics: metrics, logger: captured.logger()
-    ) { [journal] step in
-      if let newest = step.newest { _ = try await journal.run { try $0.publish(newest) } }
-      if let witnessed = step.witnessed { try await journal.run { try $0.publish(witnessed: witnessed) } }
-    }
+    ) { [journal] step in try await journal.publish(step) }
   }
 
   /// Opens the log, runs a session beside `body`, and drains it; then another process may open it.

@@ -255,6 +255,32 @@ import TransparencyLog
     try writer.publish(try await SignedNote.sign(writer.flushed.text, with: rig.key))
   }
 
+  @Test func whatFollowsFromALaterCosignatureStands() async throws {
+    var notes: [SignedNote] = []
+    for number in 0..<2 {
+      rig.put(event(number))
+      try await rig.run { _ in try await rig.untilPublished(UInt64(number + 1)) }
+      notes.append(try #require(try rig.checkpoint()).note)
+    }
+    try await rig.open()
+    let journal = rig.journal
+    let disk = Pipe()
+    let slow = Task(executorPreference: Loop.executor) {
+      try await journal.run { _ in _ = try disk.fileHandleForReading.read(upToCount: 1) }
+    }
+    var publications: [Task<Void, any Error>] = []
+    for (newest, witnessed) in [(notes[0], notes[0]), (nil, notes[1])] {
+      let step = WitnessedCheckpoints.Step(newest: newest, witnessed: witnessed)
+      await turn()
+      publications.append(Task(executorPreference: Loop.executor) { try await journal.publish(step) })
+    }
+    await turn()
+    disk.fileHandleForWriting.write(Data([0]))
+    for task in [slow] + publications { try await task.value }
+    #expect(try rig.checkpoint(LogPath.witnessed)?.checkpoint.size == 2)
+    await journal.close()
+  }
+
   @Test func whatWasReadIsPublishedInTheEnd() async throws {
     for number in 0..<7 { rig.put(event(number)) }
     try await rig.run(every: .seconds(3600)) { _ in

@@ -194,10 +194,7 @@ package final class AuditLogService: Service {
     let size = try await witnessedSize()
     return WitnessRounds(
       witnesses, quorum: settings.quorum, witnessedSize: size, metrics: metrics, logger: logger
-    ) { [journal] step in
-      if let newest = step.newest { _ = try await journal.run { try $0.publish(newest) } }
-      if let witnessed = step.witnessed { try await journal.run { try $0.publish(witnessed: witnessed) } }
-    }
+    ) { [journal] step in try await journal.publish(step) }
   }
 
   /// The size of the last checkpoint that enough witnesses have cosigned. A file that is damaged, or of another log, says

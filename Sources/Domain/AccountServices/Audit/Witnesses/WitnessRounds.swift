@@ -58,7 +58,8 @@ package final class WitnessRounds {
         let answer = try await witness.client.cosign(note, head)
         let step = try checkpoints.add(answer, of: head.size)
         try await publish(step)
-        if step.witnessed != nil { metrics.noteWitnessed(head.size) }
+        // A larger one may have been before it.
+        if step.witnessed != nil, let size = checkpoints.witnessedSize { metrics.noteWitnessed(size) }
         if failures > 0 { logger.info("a witness cosigns again", ["witness": .string(witness.name)]) }
         (size, failures, lastFailure) = (head.size + 1, 0, "")
       } catch {

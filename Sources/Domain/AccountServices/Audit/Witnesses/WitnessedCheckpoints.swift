@@ -10,6 +10,11 @@ package struct WitnessedCheckpoints: Sendable {
     package var newest: SignedNote?
     /// As many have cosigned the note as have to, and none before that was larger.
     package var witnessed: SignedNote?
+
+    /// What follows; nothing where neither is given.
+    package init(newest: SignedNote? = nil, witnessed: SignedNote? = nil) {
+      (self.newest, self.witnessed) = (newest, witnessed)
+    }
   }
 
   /// A checkpoint of late.
@@ -29,7 +34,8 @@ package struct WitnessedCheckpoints: Sendable {
   private let quorum: Int
   private var notes: [Announced] = []
   private var count: UInt64 = 0
-  private var witnessedSize: UInt64?
+  /// The size of the last one that as many have cosigned as have to; nil before the first.
+  package private(set) var witnessedSize: UInt64?
 
   /// Nothing announced yet. `witnessedSize` is that of the last checkpoint that so many of them have cosigned.
   package init(_ witnesses: [VerifierKey], quorum: Int, witnessedSize: UInt64?) {

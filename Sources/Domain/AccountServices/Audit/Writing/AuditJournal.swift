@@ -186,8 +186,11 @@ package final class AuditJournal {
     return true
   }
 
-  /// Shows a checkpoint that enough witnesses have cosigned to readers.
-  package func publish(witnessed note: SignedNote) throws { try log.publish(witnessed: note) }
+  /// Shows readers what follows from a cosignature.
+  package func publish(_ step: WitnessedCheckpoints.Step) throws {
+    if let newest = step.newest { _ = try publish(newest) }
+    if let witnessed = step.witnessed { try log.publish(witnessed: witnessed) }
+  }
 }
 
 extension AuditEntry {

@@ -38,6 +38,9 @@ package final class JournalThread: Sendable {
     }
   }
 
+  /// Shows readers what follows from a cosignature: all of it at once, behind what followed from those before it.
+  package func publish(_ step: WitnessedCheckpoints.Step) async throws { try await run { try $0.publish(step) } }
+
   /// Closes the journal: another process may have it then.
   package func close() async { await thread.run { [self] in journal.withLock { $0 = nil } } }
 
