@@ -15,6 +15,8 @@ package final class MemorySource: EventSource {
   /// How often it was woken: whoever has looked before it waits says at which count that was.
   private var wakes = 0
   package private(set) var isClosed = false
+  /// What goes on between the commit of partitions that go and their going.
+  package var whileReleasing: @Loop () async -> Void = {}
   /// How many commits were asked for.
   package private(set) var commits = 0
   /// Why the cluster does not say what partitions hold; nil where it does.
@@ -140,6 +142,7 @@ package final class MemorySource: EventSource {
       wake()
     }
     try await commit(offsets, within: limit)
+    await whileReleasing()
   }
 
   package func seek(to offsets: [TopicPartition: Int64], within limit: Duration) async throws(KafkaError) {

@@ -174,8 +174,8 @@ extension EventProcessor {
     }
     // The last one says more.
     if isOver, !isLast { return }
-    // One that began anew meanwhile is elsewhere.
-    for work in works where work.isGone { offsets[work.place] = nil }
+    // One that began anew meanwhile is elsewhere, and what goes is committed on its way.
+    for work in works where work.isGone || work.isLeaving && !isEnding { offsets[work.place] = nil }
     if offsets.isEmpty {
       // Of one whose commits nobody knows, none may be made.
       if !works.contains(where: \.isUnknown) { _ = commitHealth.recover() }
