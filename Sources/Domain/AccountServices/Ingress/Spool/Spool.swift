@@ -23,8 +23,8 @@ package final class Spool {
   package var takesRecords: Bool { refusal == nil && content.bytes + pledged + (64 << 10) <= limit }
   /// Why the disk takes no records; nil where it took the last one.
   package private(set) var refusal: SpoolError?
-  /// How many times it has refused.
-  private var refusals: UInt64 = 0
+  /// How many times it is known by now whether the disk takes records.
+  private var answers: UInt64 = 0
   /// Why its file, which could not be opened at the start, cannot be opened now though the disk has room; nil otherwise.
   package var failureToOpen: SpoolError? { isOpen || refusal?.code == .full ? nil : refusal }
   /// Whether its disk has said nothing for long.
@@ -232,15 +232,15 @@ package final class Spool {
   private func probeDisk() async {
     guard !isClosed, refusal != nil else { return }
     guard isOpen else { return await reopen() }
-    let known = refusals
-    do throws(SpoolError) {
-      try await keeper.run { file throws(SpoolError) in try file.probe() }.get()
-      // Where a record was refused meanwhile, that may be the newer answer: it is asked again.
-      guard refusals == known else { return }
+    let before = answers
+    let answer = await keeper.run { file throws(SpoolError) in try file.probe() }
+    // A record that was taken or refused meanwhile may be the newer answer.
+    guard answers == before else { return }
+    switch answer {
+    case .success:
       note(refusal: nil)
       if stuck.isEmpty { note(nil) }
-    } catch {
-      note(refusal: error)
+    case .failure(let failure): note(refusal: failure)
     }
   }
 
@@ -287,7 +287,7 @@ package final class Spool {
       logger.notice("the spool's disk answers again", ["spool.directory": .string(directory)])
     }
     self.refusal = refusal
-    if refusal != nil { refusals += 1 }
+    answers += 1
     if refusal != nil, !isClosed { probe.set(.now + probing) }
   }
 
