@@ -17,6 +17,8 @@ package final class WitnessRounds {
   private let metrics: AuditMetrics
   private let logger: Logger
   private var checkpoints: WitnessedCheckpoints
+  /// The size of the largest one that readers see with as many cosignatures as it has to have.
+  private var shownSize: UInt64 = 0
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   /// Witnesses, and what is done with a checkpoint that gets a cosignature. `witnessedSize` is that of the last one that
@@ -27,7 +29,12 @@ package final class WitnessRounds {
   ) {
     (self.witnesses, self.publish, self.metrics, self.logger) = (witnesses, publish, metrics, logger)
     checkpoints = WitnessedCheckpoints(witnesses.map(\.key), quorum: quorum, witnessedSize: witnessedSize)
-    if let witnessedSize { metrics.noteWitnessed(witnessedSize) }
+    if let witnessedSize { noteShown(witnessedSize) }
+  }
+
+  private func noteShown(_ size: UInt64) {
+    shownSize = max(shownSize, size)
+    metrics.noteWitnessed(shownSize)
   }
 
   /// A checkpoint was published.
@@ -58,8 +65,7 @@ package final class WitnessRounds {
         let answer = try await witness.client.cosign(note, head)
         let step = try checkpoints.add(answer, of: head.size)
         try await publish(step)
-        // A larger one may have been before it.
-        if step.witnessed != nil, let size = checkpoints.witnessedSize { metrics.noteWitnessed(size) }
+        if step.witnessed != nil { noteShown(head.size) }
         if failures > 0 { logger.info("a witness cosigns again", ["witness": .string(witness.name)]) }
         (size, failures, lastFailure) = (head.size + 1, 0, "")
       } catch {

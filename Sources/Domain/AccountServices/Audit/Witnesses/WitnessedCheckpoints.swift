@@ -34,8 +34,7 @@ package struct WitnessedCheckpoints: Sendable {
   private let quorum: Int
   private var notes: [Announced] = []
   private var count: UInt64 = 0
-  /// The size of the last one that as many have cosigned as have to; nil before the first.
-  package private(set) var witnessedSize: UInt64?
+  private var witnessedSize: UInt64?
 
   /// Nothing announced yet. `witnessedSize` is that of the last checkpoint that so many of them have cosigned.
   package init(_ witnesses: [VerifierKey], quorum: Int, witnessedSize: UInt64?) {
