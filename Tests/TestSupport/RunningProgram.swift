@@ -131,14 +131,18 @@ public final class RunningProgram {
   /// Sends a signal.
   public func signal(_ number: Int32) { ending.signal(number) }
 
-  /// Writes to its standard input, at most a megabyte in all: what the pipe holds. What has ended reads nothing any more, and
-  /// its end says why.
+  /// Writes to its standard input; the loop waits while the pipe, of a megabyte mostly, is full. What has ended reads nothing
+  /// any more, and its end says why.
   public func write(_ text: String) throws {
     guard let input else { throw Failure(description: "the input of \(name) has ended") }
-    let bytes = Array(text.utf8)
-    let count = unsafe Glibc.write(input, bytes, bytes.count)
-    guard count == bytes.count || (count < 0 && errno == EPIPE) else {
-      throw Failure(description: "\(name) does not read: \(SystemError.current)")
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(input, $0.baseAddress, $0.count) }
+      if count < 0, errno == EPIPE { return }
+      guard count >= 0 || errno == EINTR else {
+        throw Failure(description: "\(name) does not read: \(SystemError.current)")
+      }
+      rest = rest.dropFirst(max(count, 0))
     }
   }
 
