@@ -16,6 +16,8 @@ final class RevokerProcess {
   let store: SQLiteAccountStore
   let source: MemorySource
   let revoker: TokenRevoker
+  private let apple: AppleRevocations
+  private let groups: ConsentGroups
   let alarm = ManualAlarm()
   private let log: ClusterLog
   private let processor: EventProcessor
@@ -26,12 +28,12 @@ final class RevokerProcess {
     _ endpoints: AppleTokenEndpoints, _ groups: ConsentGroups, _ cluster: MemoryCluster, _ captured: CapturedLog,
     _ store: SQLiteAccountStore
   ) {
-    (self.endpoints, self.store) = (endpoints, store)
+    (self.endpoints, self.store, self.groups) = (endpoints, store, groups)
     let alarm = alarm
     source = MemorySource(cluster)
     log = ClusterLog(cluster)
-    revoker = TokenRevoker(
-      AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger()), groups, store: store)
+    apple = AppleRevocations(endpoints, clock: { alarm.now }, random: { 1 }, logger: captured.logger())
+    revoker = TokenRevoker(apple, groups, store: store)
     processor = EventProcessor(
       revoker.consumer, store: store, log: log,
       bounds: ProcessingBounds(
@@ -42,6 +44,9 @@ final class RevokerProcess {
     reading = Task(executorPreference: Loop.executor) { await self.read() }
     source.assign([.events(0)])
   }
+
+  /// A revoker that asks the same Apple, and reads the store through another one.
+  func revoker(on store: any AccountStore) -> TokenRevoker { TokenRevoker(apple, groups, store: store) }
 
   private func read() async -> KafkaError? {
     do throws(KafkaError) {

@@ -323,6 +323,33 @@ import Testing
     }
   }
 
+  /// A sign-in that ends between the looks for it and for its tokens is seen by one of them.
+  @Test(arguments: [AccountEvent.Kind.accountDeletionRequested, .consentRevoked])
+  func aSignInThatEndsWhileItIsLookedForStopsIt(_ kind: AccountEvent.Kind) async throws {
+    try await RevokerRig.run { rig in
+      try await rig.signIn(at: 20)
+      let account = try RevokerRig.account("ada")
+      let event = AccountEvent(
+        id: try #require(EventID("event-20")), team: account.team, audience: try #require(ClientID(RevokerRig.app)),
+        subject: account.subject, kind: kind, occurredAt: .event(20), issuedAt: .event(25))
+      let store = WatchedStore(rig.process.store)
+      var looks = 0
+      store.gate = { call in
+        guard call == .signInUnderWay else { return }
+        looks += 1
+        // A deletion looks once before it reads what is held.
+        guard looks == (kind == .consentRevoked ? 1 : 2) else { return }
+        do { try await rig.signIn(at: 30) } catch { Issue.record(error) }
+      }
+      let revoker = rig.process.revoker(on: store)
+      do {
+        _ = try await revoker.process(Delivery(event: event, reference: .of(event, rig.process.store, severity: 2)))
+      } catch let failure as ConsumerFailure { #expect(failure == .waiting("overtaken", for: .zero)) }
+      #expect(looks == (kind == .consentRevoked ? 1 : 2))
+      #expect(rig.asked == 0 && rig.apple.isAuthorized(Person(named: "ada"), for: RevokerRig.app))
+    }
+  }
+
   @Test func theWholeTopicAgainAsksNobodyAnything() async throws {
     try await RevokerRig.run { rig in
       for (number, name) in ["ada", "bob", "cleo"].enumerated() { try await rig.signIn(name, at: number) }

@@ -103,10 +103,12 @@ package final class TokenRevoker {
   /// stands behind this event, which is void now and noted no revocation, and ends what is held of the sign-in.
   private func revoke(_ authorizations: [Authorization], for delivery: Delivery) async throws {
     for token in authorizations.flatMap(\.revocable) {
+      // Of a sign-in that is under way, Apple may have granted the token, and would end that with this one. One that comes
+      // to its end between two looks is known, one that begins between them is under way.
+      try await waitForSignIns(of: delivery.event.account)
       guard case .open = try await store.standings(of: [delivery.reference], for: .tokenRevoker).first else {
         throw ConsumerFailure.waiting("overtaken", for: .zero)
       }
-      // Apple may have granted its token by now, and would end that with this one.
       try await waitForSignIns(of: delivery.event.account)
       try await apple.revoke(token)
     }
@@ -126,12 +128,26 @@ package final class TokenRevoker {
     _ held: [StoredToken], than event: AccountEvent, of clients: Set<ClientID>?
   ) async throws {
     guard event.kind != .credentialInvalid else { return }
-    let concerned = held.filter { clients?.contains($0.token.client) ?? true }
-    guard concerned.allSatisfy({ $0.isEnded(by: event, of: clients) }) else { return }
-    for token in concerned where token.issuedAt + Self.untilEndOfSecond >= event.occurredAt {
+    var revoked: Set<NewToken> = []
+    var left = Self.tokensThatMayBeYounger(held, than: event, of: clients)
+    while !left.isEmpty {
       try await waitForSignIns(of: event.account)
-      try await apple.revoke(token.token)
+      // As above.
+      left = Self.tokensThatMayBeYounger(try await store.tokens(of: event.account), than: event, of: clients)
+        .filter { !revoked.contains($0) }
+      guard let token = left.popLast() else { return }
+      try await waitForSignIns(of: event.account)
+      try await apple.revoke(token)
+      revoked.insert(token)
     }
+  }
+
+  private static func tokensThatMayBeYounger(
+    _ held: [StoredToken], than event: AccountEvent, of clients: Set<ClientID>?
+  ) -> [NewToken] {
+    let concerned = held.filter { clients?.contains($0.token.client) ?? true }
+    guard concerned.allSatisfy({ $0.isEnded(by: event, of: clients) }) else { return [] }
+    return concerned.filter { $0.issuedAt + untilEndOfSecond >= event.occurredAt }.map(\.token)
   }
 
   private func waitForSignIns(of account: Account) async throws {
