@@ -253,6 +253,34 @@ import Testing
     for rig in [first, second] { #expect(rig.metric("siwa_consumer_restated_total") == "0") }
   }
 
+  // MARK: Claims
+
+  @Test func aPartitionThatWentWhileTheStoreWasAwayIsNotClaimedAnyMore() async throws {
+    let first = try await ProcessorRig(telling())
+    first.store.before = { call throws(AccountStoreError) in
+      if call == .claim { throw AccountStoreError(.unavailable, "away") }
+    }
+    first.source.assign([.events(0)])
+    try await until { first.store.counts[.claim, default: 0] > 0 }
+    first.source.lose([.events(0)])
+    await turn()
+    let second = try await ProcessorRig(telling(), beside: first)
+    try await second.assign(0)
+    first.store.before = { _ in }
+    try await first.advance(by: .seconds(60))
+    // Or the second would confirm nothing any more, and who comes after it would say all of it again.
+    try await second.send(.sample(1))
+    try await second.advance(by: .seconds(1))
+    await second.drain()
+    await first.drain()
+    #expect(said(second).count == 1)
+    second.cluster.committed = [:]
+    let third = try await ProcessorRig(telling(), beside: second)
+    try await third.assign(0)
+    #expect(said(third).count == 1)
+    await third.drain()
+  }
+
   // MARK: Commits
 
   /// A process whose first commit waits for the store: event 1 is done, and event 2, which a later commit tells of.

@@ -108,17 +108,21 @@ extension EventProcessor {
   }
 
   private func claim(_ some: [AssignedPartition], _ beginnings: [TopicPartition: Int64]) async {
-    let claims = some.map { partition in
-      PartitionClaim(
-        SourcePartition(topic: partition.place.topic, partition: partition.place.partition),
-        beginsAnewAt: beginnings[partition.place])
-    }
+    var claimed: [AssignedPartition] = []
     calls += 1
     let marks = await persistently { () throws(AccountStoreError) in
-      try await store.claim(claims, for: consumer.name)
+      // One that went while the store was away is another member's, whose claim this one would end.
+      claimed = some.filter { $0.life == .claiming }
+      if claimed.isEmpty { return [AnnouncedMark]() }
+      let claims = claimed.map { partition in
+        PartitionClaim(
+          SourcePartition(topic: partition.place.topic, partition: partition.place.partition),
+          beginsAnewAt: beginnings[partition.place])
+      }
+      return try await store.claim(claims, for: consumer.name)
     }
     calls -= 1
-    for (partition, mark) in zip(some, marks ?? []) { partition.mark = mark }
+    for (partition, mark) in zip(claimed, marks ?? []) { partition.mark = mark }
   }
 
   private func own(_ partition: AssignedPartition) {
