@@ -62,6 +62,67 @@ import Testing
     #expect(await fail(breaker) == .transient("busy"))
   }
 
+  /// Calls that are under way at the same time; each ends when its signal is fired.
+  private func underWay(
+    _ breaker: CircuitBreaker, _ failures: [ConsumerFailure?]
+  ) async -> [(end: Signal, call: Task<Void, Never>)] {
+    var calls: [(Signal, Task<Void, Never>)] = []
+    for failure in failures {
+      let end = Signal()
+      let call = Task(executorPreference: Loop.executor) {
+        do {
+          try await breaker.run {
+            await end.wait()
+            if let failure { throw failure }
+          }
+        } catch { #expect(error as? ConsumerFailure == failure) }
+      }
+      calls.append((end, call))
+    }
+    await turn()
+    return calls
+  }
+
+  @Test(arguments: [
+    nil, ConsumerFailure.permanent("not-ours"), .transient("busy"), .transient("busy", retryAfter: .seconds(1)),
+  ])
+  func anAnswerToAnOlderCallDoesNotShortenThePauseThatWasAskedFor(_ late: ConsumerFailure?) async throws {
+    let breaker = breaker()
+    let busy = ConsumerFailure.transient("busy", retryAfter: .seconds(3600))
+    for (end, call) in await underWay(breaker, [busy, late, late, late]) {
+      end.fire()
+      await call.value
+    }
+    alarm.advance(by: .seconds(3599))
+    #expect(breaker.isOpen)
+    alarm.advance(by: .seconds(1))
+    #expect(!breaker.isOpen)
+  }
+
+  @Test func anAnswerToAnOlderCallMayAskForALongerPause() async throws {
+    let breaker = breaker()
+    let asking = [1, 60].map { ConsumerFailure.transient("busy", retryAfter: .seconds($0)) }
+    for (end, call) in await underWay(breaker, asking) {
+      end.fire()
+      await call.value
+    }
+    alarm.advance(by: .seconds(59))
+    #expect(breaker.isOpen)
+    alarm.advance(by: .seconds(1))
+    #expect(!breaker.isOpen)
+  }
+
+  @Test func whatFailsTogetherOpensItOnce() async throws {
+    let breaker = breaker()
+    for (end, call) in await underWay(breaker, Array(repeating: .transient("gone"), count: 64)) {
+      end.fire()
+      await call.value
+    }
+    #expect(breaker.isOpen)
+    alarm.advance(by: .seconds(1))
+    #expect(!breaker.isOpen)
+  }
+
   @Test func whatIsWrongWithOneEventSaysNothingOfTheOtherSide() async {
     let breaker = breaker()
     for _ in 0..<9 { #expect(await fail(breaker, .permanent("not-ours")) == .permanent("not-ours")) }

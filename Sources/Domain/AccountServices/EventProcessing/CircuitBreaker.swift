@@ -42,23 +42,36 @@ package final class CircuitBreaker {
       guard left <= .zero, !isProbing else { throw ConsumerFailure.waiting(name, for: max(left, pace.first)) }
       isProbing = true
     }
-    let isProbe = isProbing
-    defer { if isProbe { isProbing = false } }
+    let before = opensAt
+    defer { if before != nil { isProbing = false } }
     do {
       let value = try await body()
-      (failures, opensAt) = (0, nil)
+      succeed(since: before)
       return value
     } catch {
-      if let failure = error as? ConsumerFailure, failure.consequence != .transient {
-        if failure.consequence == .permanent { (failures, opensAt) = (0, nil) }
-        throw error
-      }
-      failures += 1
-      let asked = (error as? ConsumerFailure)?.retryAfter ?? .zero
-      if failures >= limit || asked > .zero {
-        opensAt = clock() + max(asked, pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2))
+      switch (error as? ConsumerFailure)?.consequence {
+      case nil, .transient: fail(asked: (error as? ConsumerFailure)?.retryAfter ?? .zero, since: before)
+      case .permanent: succeed(since: before)
+      case .waiting: break
       }
       throw error
+    }
+  }
+
+  /// Where it was opened since the call began, the answer is older than what opened it, and says nothing of now.
+  private func succeed(since before: MonotonicTime?) {
+    if opensAt == before { (failures, opensAt) = (0, nil) }
+  }
+
+  /// Failures of calls that were under way when it was opened count with what opened it; but each may ask for a longer pause.
+  private func fail(asked: Duration, since before: MonotonicTime?) {
+    guard opensAt == before else {
+      if let end = opensAt, asked > .zero { opensAt = max(end, clock() + asked) }
+      return
+    }
+    failures += 1
+    if failures >= limit || asked > .zero {
+      opensAt = clock() + max(asked, pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2))
     }
   }
 }
