@@ -365,6 +365,31 @@ import Testing
     }
   }
 
+  @Test func whoSignsInAgainMeanwhileHasAnAccessToken() async throws {
+    try await Rig.run { rig in
+      let code = try #require(AuthorizationCode(try rig.apple.signIn(ada, to: Rig.app)))
+      guard case .granted(let grant) = try await rig.endpoints.exchange(code, redirectURI: nil, by: rig.client) else {
+        return #expect(Bool(false))
+      }
+      let old = NewToken(
+        kind: .refresh, client: rig.client, value: try #require(SecretToken(grant.refreshToken?.text ?? "")))
+      let account = try rig.account(ada)
+      _ = try await rig.store.recordSignIn(account, at: .now - .seconds(3600), tokens: [old])
+      let id = rig.store.id(of: account)
+      for token in try await rig.stored(ada) { try await rig.revoke(token) }
+      let request = try await rig.request(ada)
+      var looks = 0
+      rig.store.gate = { call in
+        guard call == .lastDeletion else { return }
+        looks += 1
+        guard looks == 2 else { return }
+        do { _ = try await rig.signIn(request).get() } catch { Issue.record(error) }
+      }
+      #expect(try await rig.accessToken(id).get().client.text == Rig.app)
+      rig.store.gate = { _ in }
+    }
+  }
+
   @Test func whoAsksForTheirDeletionGetsNoMoreAccessTokens() async throws {
     try await Rig.run { rig in
       let id = try await rig.signIn(try await rig.request(ada)).get().id
@@ -466,10 +491,10 @@ private final class Rig {
   private(set) var signIns: SignIns
   /// How many revocations the rig has asked for itself.
   private(set) var own = 0
-  private let endpoints: AppleTokenEndpoints
+  let endpoints: AppleTokenEndpoints
   private let tokens: IdentityTokens
   private let groups: ConsentGroups
-  private let client: ClientID
+  let client: ClientID
 
   /// Runs `body`; `groups` are the apps that share consent, nil is all.
   static func run(

@@ -34,6 +34,15 @@ final class AccessTokens {
       throw Problem(.clientNotAllowed, "clientId is none of the caller's apps.")
     }
     let held = try await newest(of: id, for: client, of: clients)
+    if let granted = try await ask(with: held) { return granted }
+    // Who has signed in again while Apple was asked has another one.
+    let now = try await newest(of: id, for: client, of: clients)
+    guard now != held, let granted = try await ask(with: now) else { throw .ended }
+    return granted
+  }
+
+  /// Asks Apple with a refresh token; nil where Apple says that it is dead.
+  private func ask(with held: NewToken) async throws(Problem) -> Granted? {
     guard let refresh = RefreshToken(held.value.text) else {
       logger.error("a token that is held is not of Apple's form", ["client": .describing(held.client)])
       throw .ended
@@ -51,7 +60,7 @@ final class AccessTokens {
       let wait = error.retryAfter.map { Int($0.components.seconds) + 1 } ?? 5
       throw .unavailable("Apple cannot be asked now. Repeat the same request.", retryAfter: wait)
     }
-    guard case .granted(let granted) = grant else { throw .ended }
+    guard case .granted(let granted) = grant else { return nil }
     return Granted(client: held.client, token: granted.accessToken, lifetime: granted.lifetime)
   }
 
