@@ -55,6 +55,8 @@ import Testing
       #expect(try await record(1) == RecordedSignIn(at: Sample.time(50), isNew: true, over: []))
       #expect(try await record(2) == RecordedSignIn(at: Sample.time(50), isNew: true, over: []))
       #expect(try await store.tokens(of: account).map(\.token) == [Sample.token(1)])
+      // Nor does somebody who has looked before it take it back.
+      try await store.end(exchange("a", "code", by: store), as: .lost)
       #expect(try await store.begin(exchange("a", "code", by: store)) == .finished(.new, at: Sample.time(50)))
 
       _ = try await store.begin(exchange("b", "another", by: store))

@@ -270,10 +270,11 @@ extension Batch {
     append("SELECT client, issued_up_to FROM siwa.ended_authorization WHERE hash = $1", hash.bytes)
   }
 
-  /// Adds an execution that notes what came of an exchange.
+  /// Adds an execution that notes what came of an exchange, where nothing has yet.
   fileprivate mutating func end(_ request: SHA256Digest, _ outcome: CodeExchange.Outcome, at time: Timestamp) {
     append(
-      "UPDATE siwa.code_exchange SET outcome = $2, signed_in_at = $3 WHERE request = $1", request.bytes,
-      outcome.rawValue, time.milliseconds)
+      """
+      UPDATE siwa.code_exchange SET outcome = $2, signed_in_at = $3 WHERE request = $1 AND outcome = 'begun'
+      """, request.bytes, outcome.rawValue, time.milliseconds)
   }
 }

@@ -30,7 +30,8 @@ final class SQLiteSignIns {
       """)
     outcomeReading = try database.prepare(
       "SELECT outcome, begun_at, signed_in_at FROM code_exchange WHERE request = ?")
-    ending = try database.prepare("UPDATE code_exchange SET outcome = ?2, signed_in_at = ?3 WHERE request = ?1")
+    ending = try database.prepare(
+      "UPDATE code_exchange SET outcome = ?2, signed_in_at = ?3 WHERE request = ?1 AND outcome = 'begun'")
     removal = try database.prepare("DELETE FROM code_exchange WHERE request = ? AND outcome = 'begun'")
     unfinished = try database.prepare(
       """
@@ -65,7 +66,7 @@ final class SQLiteSignIns {
     }
   }
 
-  /// Notes what came of it.
+  /// Notes what came of it, where nothing has yet.
   func end(_ request: SHA256Digest, _ outcome: CodeExchange.Outcome, at time: Timestamp) throws(SQLiteError) {
     try ending.run(request.bytes, outcome.rawValue, time.milliseconds)
   }
