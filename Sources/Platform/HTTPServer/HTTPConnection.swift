@@ -176,6 +176,7 @@ import EventLoop
     transport.descriptor.resumeWaiting()
     // Its share of this turn may be used up.
     await Loop.nextTurn()
+    if !reader.isEmpty { return true }
     do throws(Transport.Failure) { return try take() > 0 || transport.holdsPart } catch { return false }
   }
 
