@@ -104,9 +104,9 @@ final class Shop {
   /// Takes what the browser brings from Apple: believed is only what belongs to a sign-in that this browser has begun, and
   /// of that what siwa-accounts verifies.
   private func endSignIn(_ request: HTTPRequest) async throws -> HTTPResponse {
-    let secret = request.cookie(Self.signInCookie)
-    let begun = signIns.value(of: secret, at: .now)
-    guard let form = await FormFields(of: request), let secret, let begun, begun.state.isSecret(form["state"]) else {
+    guard let secret = request.cookie(Self.signInCookie), let form = await FormFields(of: request),
+      let begun = signIns.value(of: secret, at: .now), begun.state.isSecret(form["state"])
+    else {
       return Self.refusal("This answer of Apple's belongs to no sign-in that this browser has begun here.")
     }
     signIns.forget(secret)  // Once.
