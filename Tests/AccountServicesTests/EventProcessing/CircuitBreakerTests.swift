@@ -83,26 +83,22 @@ import Testing
     return calls
   }
 
-  @Test(arguments: [
-    nil, ConsumerFailure.permanent("not-ours"), .transient("busy"), .transient("busy", retryAfter: .seconds(1)),
-  ])
+  @Test(arguments: [nil, ConsumerFailure.permanent("not-ours"), .transient("busy"), asking(1)])
   func anAnswerToAnOlderCallDoesNotShortenThePauseThatWasAskedFor(_ late: ConsumerFailure?) async throws {
-    let breaker = breaker()
-    let busy = ConsumerFailure.transient("busy", retryAfter: .seconds(3600))
-    for (end, call) in await underWay(breaker, [busy, late, late, late]) {
-      end.fire()
-      await call.value
-    }
-    alarm.advance(by: .seconds(3599))
-    #expect(breaker.isOpen)
-    alarm.advance(by: .seconds(1))
-    #expect(!breaker.isOpen)
+    await isOpenForAMinute(after: [Self.asking(60), late, late, late])
   }
 
   @Test func anAnswerToAnOlderCallMayAskForALongerPause() async throws {
+    await isOpenForAMinute(after: [Self.asking(1), Self.asking(60)])
+  }
+
+  private nonisolated static func asking(_ seconds: Int) -> ConsumerFailure {
+    .transient("busy", retryAfter: .seconds(seconds))
+  }
+
+  private func isOpenForAMinute(after answers: [ConsumerFailure?]) async {
     let breaker = breaker()
-    let asking = [1, 60].map { ConsumerFailure.transient("busy", retryAfter: .seconds($0)) }
-    for (end, call) in await underWay(breaker, asking) {
+    for (end, call) in await underWay(breaker, answers) {
       end.fire()
       await call.value
     }
