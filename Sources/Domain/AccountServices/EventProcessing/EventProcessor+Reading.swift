@@ -174,13 +174,11 @@ extension EventProcessor {
     }
     // The last one says more.
     if isOver, !isLast { return }
+    // Of one whose commits nobody knows, none may be made.
+    if offsets.isEmpty, !works.contains(where: \.isUnknown) { _ = commitHealth.recover() }
     // One that began anew meanwhile is elsewhere, and what goes is committed on its way.
     for work in works where work.isGone || work.isLeaving && !isEnding { offsets[work.place] = nil }
-    if offsets.isEmpty {
-      // Of one whose commits nobody knows, none may be made.
-      if !works.contains(where: \.isUnknown) { _ = commitHealth.recover() }
-      return
-    }
+    if offsets.isEmpty { return }
     do throws(KafkaError) {
       try await source?.commit(offsets, within: Self.commitLimit)
       for work in works { work.committed = offsets[work.place]?.offset ?? work.committed }
