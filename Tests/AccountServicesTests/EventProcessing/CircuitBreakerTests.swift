@@ -85,26 +85,44 @@ import Testing
 
   @Test(arguments: [nil, ConsumerFailure.permanent("not-ours"), .transient("busy"), asking(1)])
   func anAnswerToAnOlderCallDoesNotShortenThePauseThatWasAskedFor(_ late: ConsumerFailure?) async throws {
-    await isOpenForAMinute(after: [Self.asking(60), late, late, late])
+    try await isOpenForAMinute(after: [Self.asking(60), late, late, late])
   }
 
   @Test func anAnswerToAnOlderCallMayAskForALongerPause() async throws {
-    await isOpenForAMinute(after: [Self.asking(1), Self.asking(60)])
+    try await isOpenForAMinute(after: [Self.asking(1), Self.asking(60)])
   }
 
   private nonisolated static func asking(_ seconds: Int) -> ConsumerFailure {
     .transient("busy", retryAfter: .seconds(seconds))
   }
 
-  private func isOpenForAMinute(after answers: [ConsumerFailure?]) async {
+  private func isOpenForAMinute(after answers: [ConsumerFailure?]) async throws {
     let breaker = breaker()
     for (end, call) in await underWay(breaker, answers) {
       end.fire()
       await call.value
     }
     alarm.advance(by: .seconds(59))
-    #expect(breaker.isOpen)
+    #expect(await fail(breaker) == .waiting("apple-unavailable", for: .seconds(1)))
     alarm.advance(by: .seconds(1))
+    #expect(breaker.isOpen)
+    try await breaker.run {}
+    #expect(!breaker.isOpen)
+  }
+
+  @Test func aFailureOfACallFromBeforeTheTrialDoesNotCount() async throws {
+    let breaker = breaker()
+    let calls = await underWay(breaker, Array(repeating: .transient("gone"), count: 6))
+    for (end, call) in calls[..<3] {
+      end.fire()
+      await call.value
+    }
+    alarm.advance(by: .seconds(1))
+    try await breaker.run {}
+    for (end, call) in calls[3...] {
+      end.fire()
+      await call.value
+    }
     #expect(!breaker.isOpen)
   }
 
@@ -116,6 +134,7 @@ import Testing
     }
     #expect(breaker.isOpen)
     alarm.advance(by: .seconds(1))
+    try await breaker.run {}
     #expect(!breaker.isOpen)
   }
 

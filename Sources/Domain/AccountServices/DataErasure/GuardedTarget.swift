@@ -67,7 +67,7 @@ final class GuardedTarget {
           return .failure(error)
         }
       }
-      note(isPaused: false, "")
+      if !breaker.isOpen { note(isPaused: false, "") }
       return try result.get()
     } catch let error as ConsumerFailure {
       guard let failure else {

@@ -12,8 +12,10 @@ package final class CircuitBreaker {
   private let clock: @Loop () -> MonotonicTime
   private let random: @Sendable () -> Double
   private var failures = 0
-  /// Until when nobody asks.
+  /// Until when nobody asks; nil while everybody may.
   private var opensAt: MonotonicTime?
+  /// How many times that was set.
+  private var pauses: UInt64 = 0
   private var isProbing = false
 
   /// A closed one.
@@ -31,8 +33,8 @@ package final class CircuitBreaker {
     (self.clock, self.random) = (clock, random)
   }
 
-  /// Whether nobody asks at the moment.
-  package var isOpen: Bool { opensAt.map { clock() < $0 || isProbing } ?? false }
+  /// Whether one tries at most, because of what failed.
+  package var isOpen: Bool { opensAt != nil }
 
   /// Calls `body`, unless it failed too often of late, or has asked not to be asked. What is permanent about a single event
   /// is no failure of what is asked; every other error is.
@@ -42,8 +44,8 @@ package final class CircuitBreaker {
       guard left <= .zero, !isProbing else { throw ConsumerFailure.waiting(name, for: max(left, pace.first)) }
       isProbing = true
     }
-    let before = opensAt
-    defer { if before != nil { isProbing = false } }
+    let (before, isProbe) = (pauses, isOpen)
+    defer { if isProbe { isProbing = false } }
     do {
       let value = try await body()
       succeed(since: before)
@@ -59,19 +61,24 @@ package final class CircuitBreaker {
   }
 
   /// Where it was opened since the call began, the answer is older than what opened it, and says nothing of now.
-  private func succeed(since before: MonotonicTime?) {
-    if opensAt == before { (failures, opensAt) = (0, nil) }
+  private func succeed(since before: UInt64) {
+    if pauses == before { (failures, opensAt) = (0, nil) }
   }
 
   /// Failures of calls that were under way when it was opened count with what opened it; but each may ask for a longer pause.
-  private func fail(asked: Duration, since before: MonotonicTime?) {
-    guard opensAt == before else {
-      if let end = opensAt, asked > .zero { opensAt = max(end, clock() + asked) }
+  private func fail(asked: Duration, since before: UInt64) {
+    guard pauses == before else {
+      if let end = opensAt, asked > .zero { pause(until: max(end, clock() + asked)) }
       return
     }
     failures += 1
     if failures >= limit || asked > .zero {
-      opensAt = clock() + max(asked, pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2))
+      pause(until: clock() + max(asked, pace.pause(after: failures - limit + 1, random: 0.5 + random() / 2)))
     }
+  }
+
+  private func pause(until end: MonotonicTime) {
+    opensAt = end
+    pauses += 1
   }
 }
