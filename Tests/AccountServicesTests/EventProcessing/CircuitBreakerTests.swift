@@ -62,11 +62,11 @@ import Testing
     #expect(await fail(breaker) == .transient("busy"))
   }
 
-  /// Calls that are under way at the same time; each ends when its signal is fired.
+  /// Begins calls that are under way at the same time; each ends when what is returned for it is called.
   private func underWay(
     _ breaker: CircuitBreaker, _ failures: [ConsumerFailure?]
-  ) async -> [(end: Signal, call: Task<Void, Never>)] {
-    var calls: [(Signal, Task<Void, Never>)] = []
+  ) async -> [@Loop () async -> Void] {
+    var calls: [@Loop () async -> Void] = []
     for failure in failures {
       let end = Signal()
       let call = Task(executorPreference: Loop.executor) {
@@ -77,7 +77,10 @@ import Testing
           }
         } catch { #expect(error as? ConsumerFailure == failure) }
       }
-      calls.append((end, call))
+      calls.append {
+        end.fire()
+        await call.value
+      }
     }
     await turn()
     return calls
@@ -98,10 +101,7 @@ import Testing
 
   private func isOpenForAMinute(after answers: [ConsumerFailure?]) async throws {
     let breaker = breaker()
-    for (end, call) in await underWay(breaker, answers) {
-      end.fire()
-      await call.value
-    }
+    for call in await underWay(breaker, answers) { await call() }
     alarm.advance(by: .seconds(59))
     #expect(await fail(breaker) == .waiting("apple-unavailable", for: .seconds(1)))
     alarm.advance(by: .seconds(1))
@@ -113,25 +113,16 @@ import Testing
   @Test func aFailureOfACallFromBeforeTheTrialDoesNotCount() async throws {
     let breaker = breaker()
     let calls = await underWay(breaker, Array(repeating: .transient("gone"), count: 6))
-    for (end, call) in calls[..<3] {
-      end.fire()
-      await call.value
-    }
+    for call in calls[..<3] { await call() }
     alarm.advance(by: .seconds(1))
     try await breaker.run {}
-    for (end, call) in calls[3...] {
-      end.fire()
-      await call.value
-    }
+    for call in calls[3...] { await call() }
     #expect(!breaker.isOpen)
   }
 
   @Test func whatFailsTogetherOpensItOnce() async throws {
     let breaker = breaker()
-    for (end, call) in await underWay(breaker, Array(repeating: .transient("gone"), count: 64)) {
-      end.fire()
-      await call.value
-    }
+    for call in await underWay(breaker, Array(repeating: .transient("gone"), count: 64)) { await call() }
     #expect(breaker.isOpen)
     alarm.advance(by: .seconds(1))
     try await breaker.run {}

@@ -333,19 +333,20 @@ import Testing
         id: try #require(EventID("event-20")), team: account.team, audience: try #require(ClientID(RevokerRig.app)),
         subject: account.subject, kind: kind, occurredAt: .event(20), issuedAt: .event(25))
       let store = WatchedStore(rig.process.store)
+      // A deletion looks once before it reads what is held.
+      let last = kind == .consentRevoked ? 1 : 2
       var looks = 0
       store.gate = { call in
         guard call == .signInUnderWay else { return }
         looks += 1
-        // A deletion looks once before it reads what is held.
-        guard looks == (kind == .consentRevoked ? 1 : 2) else { return }
+        guard looks == last else { return }
         do { try await rig.signIn(at: 30) } catch { Issue.record(error) }
       }
       let revoker = rig.process.revoker(on: store)
       do {
         _ = try await revoker.process(Delivery(event: event, reference: .of(event, rig.process.store, severity: 2)))
       } catch let failure as ConsumerFailure { #expect(failure == .waiting("overtaken", for: .zero)) }
-      #expect(looks == (kind == .consentRevoked ? 1 : 2))
+      #expect(looks == last)
       #expect(rig.asked == 0 && rig.apple.isAuthorized(Person(named: "ada"), for: RevokerRig.app))
     }
   }
