@@ -6,18 +6,23 @@ import Testing
 /// `siwa accounts import`, as an operator uses it.
 @Loop @Suite(.timeLimit(.minutes(10))) struct AccountsCommandTests {
   private let files = TemporaryDirectory()
+  /// The configuration's path.
+  private let path: String
 
-  private func siwa(
-    _ words: String..., input: String = ""
-  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
-    let path = files.write(
+  init() {
+    path = files.write(
       "siwa.yaml",
       """
       teams:
         A1B2C3D4E5: { audiences: [com.example.app] }
       store: { sqlite: store.sqlite, master-key: master-key }
       """)
-    return try await RunningProgram.finish(
+  }
+
+  private func siwa(
+    _ words: String..., input: String = ""
+  ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
+    try await RunningProgram.finish(
       path: RunningProgram.path(of: "siwa"), words + (words[1] == "create-key" ? [] : ["--config", path]), input: input)
   }
 
@@ -58,10 +63,10 @@ import Testing
   @Test func linesAreTakenAsTheyCome() async throws {
     #expect(try await siwa("store", "create-key", files.path + "/master-key").end == .exit(0))
     #expect(try await siwa("store", "begin").end == .exit(0))
-    try await RunningProgram.run("siwa", ["accounts", "import", "--config", files.path + "/siwa.yaml"]) { program in
+    try await RunningProgram.run("siwa", ["accounts", "import", "--config", path]) { program in
       for (number, name) in ["ada", "bob"].enumerated() {
         try program.write(line(name) + "\n")
-        try await until(every: .milliseconds(200)) {
+        try await program.until(every: .milliseconds(200)) {
           try await siwa("store", "integrity").output.contains("Tokens    \(number + 1)\n")
         }
       }
@@ -82,13 +87,12 @@ import Testing
     #expect(try await siwa("store", "create-key", files.path + "/master-key").end == .exit(0))
     #expect(try await siwa("store", "begin").end == .exit(0))
     let lines = (0..<4000).map { line("person-\($0)") + "\n" }
-    let path = files.path + "/siwa.yaml"
     for number in 1...4 {
       try await RunningProgram.run("siwa", ["accounts", "import", "--config", path]) { program in
         // Half a line is what a pipe may hold when its writer is killed.
         let before = lastWrite()
         try program.write(lines[..<(number * 1000)].joined() + "{\"sub\":")
-        try await until { lastWrite() != before }
+        try await program.until { lastWrite() != before }
         program.signal(SIGKILL)
         #expect(try await program.untilEnd() == .signal(SIGKILL))
       }

@@ -1,5 +1,6 @@
 public import EventLoop
 public import Glibc
+public import Testing
 
 /// A program that a test started: one of ours, or another that talks to ours. It never outlives the test, nor the
 /// process that runs the tests.
@@ -126,6 +127,21 @@ public final class RunningProgram {
   /// The same on the standard output.
   public func outputLine(with words: String...) async throws -> String {
     try await line(of: outputPipe, words)
+  }
+
+  /// Waits until `condition` holds, and asks with such a pause between. Throws what the program has written where it has
+  /// ended before: nothing more comes of it.
+  public func until(
+    every pause: Duration = .milliseconds(10), _ condition: @Loop () async throws -> Bool,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    try await TestSupport.until(
+      every: pause,
+      {
+        if try await condition() { return true }
+        if hasEnded { throw failure("has ended") }
+        return false
+      }, sourceLocation: sourceLocation)
   }
 
   /// Sends a signal.

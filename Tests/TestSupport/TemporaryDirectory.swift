@@ -32,15 +32,18 @@ public final class TemporaryDirectory {
     unsafe rmdir(path)
   }
 
-  /// Writes a file and returns its path.
+  /// Writes a file and returns its path. A file that is there is replaced in one step: a program that reads it meanwhile
+  /// finds the one or the other, and never an empty one.
   public func write(_ name: String, _ bytes: some Sequence<UInt8>, mode: mode_t = 0o600) -> String {
     let file = "\(path)/\(name)"
-    let descriptor = unsafe open(file, O_WRONLY | O_CREAT | O_TRUNC, mode)
+    // Beside the directory: a draft within it would be something that a test has not put there.
+    var draft = Array("\(path)-\(String(repeating: "X", count: 6))".utf8CString)
+    let descriptor = unsafe mkstemp(&draft)
     let bytes = Array(bytes)
     let count = unsafe Glibc.write(descriptor, bytes, bytes.count)
     fchmod(descriptor, mode)
     close(descriptor)
-    precondition(count == bytes.count, "cannot write \(file)")
+    precondition(unsafe count == bytes.count && rename(draft, file) == 0, "cannot write \(file)")
     return file
   }
 
