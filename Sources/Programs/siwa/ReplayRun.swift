@@ -25,8 +25,8 @@ final class ReplayRun {
     var noted = MonotonicTime.now
     let result: Result<Void, any Error>
     do {
-      try note()
       try await Interruption.stopping(by: interrupt) {
+        try note()
         try await replay.run(to: destination) { progress in
           if !isVisible { bar.note(done: progress.done, of: progress.total) }
           guard MonotonicTime.now - noted >= Self.pause else { return }
