@@ -25,7 +25,7 @@ import Testing
     let producer = try RenewableProducer { () throws(KafkaError) in
       try Producer(configuration, deadline: .seconds(300), log: { _ in })
     }
-    let target = Tombstones(topics: [topic], key: .account, producer: producer, admin: admin)
+    let target = Tombstones(topics: [topic], key: .account, producer: producer, admin: admin, patience: .seconds(300))
     let result: Result<Void, any Error>
     do { result = .success(try await body(target, producer, configuration)) } catch { result = .failure(error) }
     await producer.close(within: .seconds(10))
@@ -146,7 +146,8 @@ import Testing
       try Producer(configuration, deadline: .seconds(300), log: { _ in })
     }
     let admin = try Admin(configuration, log: { _ in })
-    let target = Tombstones(topics: ["tombstones-nowhere"], key: .subject, producer: producer, admin: admin)
+    let target = Tombstones(
+      topics: ["tombstones-nowhere"], key: .subject, producer: producer, admin: admin, patience: .seconds(300))
     let checked = await #expect(throws: ErasureFailure.self) { try await target.check() }
     #expect(checked?.code == .misconfigured)
     await producer.close(within: .seconds(10))

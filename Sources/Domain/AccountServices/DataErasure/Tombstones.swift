@@ -14,21 +14,21 @@ package final class Tombstones: ErasureTarget {
     case account = "team/sub"
   }
 
-  /// How long the cluster may take to describe a topic.
-  private static let patience = Duration.seconds(10)
-
   private let topics: [String]
   private let key: Key
   private let producer: RenewableProducer
   /// The partitions of a topic that is compacted: one answer serves all who wait for it.
   private let partitions: Questions<String, [Int32], ErasureFailure>
 
-  /// Targets the topics, all keyed alike, through the program's own clients.
-  package init(topics: [String], key: Key, producer: RenewableProducer, admin: Admin) {
+  /// Targets the topics, all keyed alike, through the program's own clients. The cluster may take as long as `patience` to
+  /// describe a topic.
+  package init(
+    topics: [String], key: Key, producer: RenewableProducer, admin: Admin, patience: Duration = .seconds(10)
+  ) {
     (self.topics, self.key, self.producer) = (topics, key, producer)
     partitions = Questions(upTo: 256) { topics in
       var known: [String: Result<[Int32], ErasureFailure>] = [:]
-      for topic in Set(topics) { known[topic] = await Self.partitions(of: topic, producer, admin) }
+      for topic in Set(topics) { known[topic] = await Self.partitions(of: topic, producer, admin, patience) }
       return topics.map { known[$0] ?? .failure(ErasureFailure(.unavailable, "\($0): not asked for")) }
     }
   }
@@ -70,7 +70,7 @@ package final class Tombstones: ErasureTarget {
 
   /// The partitions as the cluster has them now: some may have been added since the last time.
   private static func partitions(
-    of topic: String, _ producer: RenewableProducer, _ admin: Admin
+    of topic: String, _ producer: RenewableProducer, _ admin: Admin, _ patience: Duration
   ) async -> Result<[Int32], ErasureFailure> {
     do throws(KafkaError) {
       // The producer asks: it has to know the partitions that it is told to send to.
