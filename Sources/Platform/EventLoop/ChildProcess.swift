@@ -11,8 +11,8 @@ package enum ChildProcess {
     /// The end to write to.
     package let writing: CInt
 
-    /// What a pipe holds, in bytes, where the system lets it.
-    private static let room: CInt = 1 << 20
+    /// What a pipe holds, in bytes, where the system lets it: all pipes of an ordinary user together may hold 64 MiB.
+    private static let room: CInt = 1 << 18
 
     /// Makes the pipe. Its ends stay open until they are closed.
     package init() throws(SystemError) {
