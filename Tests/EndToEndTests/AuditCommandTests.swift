@@ -25,8 +25,7 @@ import TransparencyLog
 
   private func run(_ words: [String]) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", ["audit"] + words, [:]) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

@@ -28,7 +28,7 @@ import TransparencyLog
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     let arguments = ["audit", "check", receipt, "--vkey", log.signer.key.text] + words
     return try await RunningProgram.run("siwa", arguments, [:]) { program in
-      (try await program.untilEnd(), program.output, program.errors)
+      try await program.outcome()
     }
   }
 

@@ -10,8 +10,7 @@ import Testing
     of name: String, _ arguments: [String], _ environment: [String: String] = [:]
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run(name, arguments, environment) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

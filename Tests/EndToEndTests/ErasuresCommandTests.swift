@@ -15,8 +15,7 @@ import Testing
   private func run(_ words: [String]) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     let environment = ["SIWA_STORE_SQLITE": files.path + "/store.sqlite", "SIWA_STORE_MASTER_KEY": files.path + "/key"]
     return try await RunningProgram.run("siwa", ["erasures"] + words, environment) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

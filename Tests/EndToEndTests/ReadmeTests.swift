@@ -45,8 +45,7 @@ import Testing
     try await RunningProgram.run(
       "siwa", words, ["SIWA_CONFIG": file, "SIWA_AUDIT_LOG_DIRECTORY": here("/var/lib/siwa/audit-log")]
     ) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

@@ -87,7 +87,7 @@ import Testing
   func whatMakesNoSenseIsRefused(_ words: [String], _ complaint: String) async throws {
     let end = try await RunningProgram.run(
       "siwa", words, ["SIWA_CONFIG": "/dev/null", "SIWA_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9"]
-    ) { program in (try await program.untilEnd(), program.output, program.errors) }
+    ) { program in try await program.outcome() }
     #expect(end.0 == .exit(2) && end.1 == "" && end.2.contains(complaint), "\(end)")
   }
 
@@ -298,7 +298,7 @@ import Testing
       try await RunningProgram.run("siwa", words, environment) { program in
         try program.write(input)
         program.endInput()
-        return (try await program.untilEnd(), program.output, program.errors)
+        return try await program.outcome()
       }
     }
 

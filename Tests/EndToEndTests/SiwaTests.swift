@@ -19,8 +19,7 @@ import Testing
     _ words: [String], _ environment: [String: String] = [:]
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", words, environment) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

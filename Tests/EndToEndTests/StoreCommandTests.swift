@@ -14,8 +14,7 @@ import Testing
     _ words: String..., environment: [String: String]? = nil
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", ["store"] + words, environment ?? self.environment) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

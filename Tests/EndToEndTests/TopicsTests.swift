@@ -12,8 +12,7 @@ import Testing
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     let setting = ["--set", "kafka.bootstrap.servers=\(brokers)"]
     return try await RunningProgram.run("siwa", ["topics"] + words + setting, ["SIWA_CONFIG": "/dev/null"]) { program in
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors)
+      try await program.outcome()
     }
   }
 

@@ -71,16 +71,14 @@ public final class RunningProgram {
     return try result.get()
   }
 
-  /// Runs the program at `path` to its end. Its errors are without the lines in which `siwa` says how far it is: whether
-  /// there are any depends on how busy the machine is.
+  /// Runs the program at `path` to its end, and returns its outcome.
   public static func finish(
     path: String, _ arguments: [String], input: String = ""
   ) async throws -> (end: End, output: String, errors: String) {
     try await run(path: path, arguments) { program in
       try program.write(input)
       program.endInput()
-      let end = try await program.untilEnd()
-      return (end, program.output, program.errors.replacing(progress, with: ""))
+      return try await program.outcome()
     }
   }
 
@@ -147,7 +145,7 @@ public final class RunningProgram {
   /// Sends a signal.
   public func signal(_ number: Int32) { ending.signal(number) }
 
-  /// Writes to its standard input; the loop waits while the pipe, of a megabyte mostly, is full. What has ended reads nothing
+  /// Writes to its standard input; the loop waits while the pipe, of 256 KiB mostly, is full. What has ended reads nothing
   /// any more, and its end says why.
   public func write(_ text: String) throws {
     guard let input else { throw Failure(description: "the input of \(name) has ended") }
@@ -174,6 +172,13 @@ public final class RunningProgram {
       guard try await pipe.wait(until: { pipe.hasEnded }) else { throw failure("has not ended") }
     }
     return await reap()
+  }
+
+  /// Waits until it has ended, and returns how, and what it has written. Its errors are without the lines in which `siwa`
+  /// says how far it is: whether there are any depends on how busy the machine is.
+  public func outcome() async throws -> (end: End, output: String, errors: String) {
+    let end = try await untilEnd()
+    return (end, output, errors.replacing(Self.progress, with: ""))
   }
 
   /// Kills it if it still runs, and waits for its end. What it wrote last may not have been read.

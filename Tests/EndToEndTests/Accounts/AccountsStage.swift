@@ -134,7 +134,7 @@ final class AccountsStage {
   /// Runs the operator's program to its end.
   func siwa(_ words: String...) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", words, environment) { program in
-      (try await program.untilEnd(), program.output, program.errors)
+      try await program.outcome()
     }
   }
 

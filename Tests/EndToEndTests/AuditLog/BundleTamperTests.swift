@@ -173,7 +173,7 @@ import TransparencyLog
 
   private func siwa(_ words: [String]) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", ["audit"] + words, ["SIWA_CONFIG": "/dev/null"]) { program in
-      (try await program.untilEnd(), program.output, program.errors)
+      try await program.outcome()
     }
   }
 
