@@ -66,7 +66,8 @@ import Testing
 
   @Test(PageCache.isTold) func whatIsBriefIsAnsweredOnTheLoop() async throws {
     let store = try await rig.open()
-    #expect(try await store.reads.run(isBrief: true) { _ in isOnTheLoop })
+    // The kernel may give up what it has in its memory at any time.
+    try await until { try await store.reads.run(isBrief: true) { _ in isOnTheLoop } }
     #expect(try await !store.reads.run { _ in isOnTheLoop })
     await store.close()
   }
@@ -84,17 +85,22 @@ import Testing
 
   @Test(PageCache.isTold) func whatFailsOnTheLoopIsAnsweredByTheThread() async throws {
     let store = try await rig.open()
-    let asked = (1...3).map { number in
-      ask {
-        try await store.reads.run(isBrief: true) { _ throws(AccountStoreError) in
-          if number == 2, isOnTheLoop { throw AccountStoreError(.unavailable, "the disk would have to be waited for") }
-          return isOnTheLoop
+    // The kernel may give up what it has in its memory at any time: then the first one fails on the loop already.
+    try await until {
+      let asked = (1...3).map { number in
+        ask {
+          try await store.reads.run(isBrief: true) { _ throws(AccountStoreError) in
+            if number == 2, isOnTheLoop {
+              throw AccountStoreError(.unavailable, "the disk would have to be waited for")
+            }
+            return isOnTheLoop
+          }
         }
       }
+      #expect(try await !asked[1].value)
+      #expect(try await !asked[2].value, "in the order in which they were asked")
+      return try await asked[0].value
     }
-    #expect(try await asked[0].value)
-    #expect(try await !asked[1].value)
-    #expect(try await !asked[2].value, "in the order in which they were asked")
     await store.close()
   }
 

@@ -43,8 +43,19 @@ import Testing
     let broker = try await RealBroker.shared()
     let cluster = Cluster.real(broker)
     let topic = try await cluster.makeTopic(4)
+    try await cluster.withProducer { producer in
+      for partition in 0..<4 as Range<Int32> {
+        _ = try await producer.send(KafkaRecord(topic: topic, partition: partition, key: nil, value: [1]))
+      }
+    }
     let consumer = try Consumer(cluster.configuration(), group: nil, log: { _ in })
     try consumer.assign((0..<4).map { PartitionStart(topic: topic, partition: $0, at: .beginning) })
+    // It has seen them, or it would only say that it does not know them.
+    var read = 0
+    try await until(within: Self.patience) {
+      read += try await consumer.next(upTo: 4, until: .now + .seconds(1)).count
+      return read == 4
+    }
     try await broker.deleteTopic(topic)
     try await makeRealTopic(NewTopic(topic, partitions: 1, replicationFactor: 1), on: broker)
     try await until(within: Self.patience) {

@@ -62,18 +62,21 @@ import Testing
     let pool = try await NumberTable.pool()
     try await pool.withConnection { try await $0.run(script: "INSERT INTO number VALUES (1), (2)") }
     var attempts = 0
-    let bothHold = [Signal(), Signal()]
+    let (bothHold, isOver) = ([Signal(), Signal()], Signal())
     let hold: @Loop (Int) async throws -> Void = { own in
       try await pool.transaction(.readCommitted) { connection in
         attempts += 1
         try await connection.run(script: "SET deadlock_timeout = '10ms'")
         let lock: StaticString = "SELECT FROM number WHERE value = $1 FOR UPDATE"
+        // Whoever was sent away might be back before the other one has woken up.
+        if attempts > 2 { await isOver.wait() }
         try await connection.execute(lock, Int64(1 + own))
         if attempts <= 2 {
           bothHold[own].fire()
           await bothHold[1 - own].wait()
         }
         try await connection.execute(lock, Int64(2 - own))
+        isOver.fire()
       }
     }
     let both = [0, 1].map { own in Task { try await hold(own) } }

@@ -64,14 +64,16 @@ final class AuditRig {
     try await IndexCatchUp(journal, reading: LogDirectory(directory), logger: captured.logger()).run()
   }
 
-  /// A session of the log, which is open. `readingKeys` is called whenever Apple's keys are read.
+  /// A session of the log, which is open. `readingKeys` is called whenever Apple's keys are read; how long one is waited for
+  /// is `keyClock`'s.
   func session(
     every interval: Duration = .milliseconds(1), signers: [any NoteSigning]? = nil, keys: [AppleSigningKey] = [],
-    witnesses: WitnessRounds? = nil, readingKeys: @escaping @Loop () -> Void = {}
+    witnesses: WitnessRounds? = nil, keyClock: any AlarmClock = SystemAlarmClock(),
+    readingKeys: @escaping @Loop () -> Void = {}
   ) async throws -> AuditSession {
     let source = MemoryPartitionSource(cluster)
     self.source = source
-    let book = SigningKeyBook(clock: SystemAlarmClock(), logger: captured.logger()) { () throws(KafkaError) in
+    let book = SigningKeyBook(clock: keyClock, logger: captured.logger()) { () throws(KafkaError) in
       readingKeys()
       return keys
     }
@@ -93,12 +95,12 @@ final class AuditRig {
   /// Opens the log, runs a session beside `body`, and drains it; then another process may open it.
   func run(
     every interval: Duration = .milliseconds(1), signers: [any NoteSigning]? = nil, keys: [AppleSigningKey] = [],
-    witnesses: WitnessRounds? = nil, readingKeys: @escaping @Loop () -> Void = {},
-    _ body: @Loop (AuditSession) async throws -> Void
+    witnesses: WitnessRounds? = nil, keyClock: any AlarmClock = SystemAlarmClock(),
+    readingKeys: @escaping @Loop () -> Void = {}, _ body: @Loop (AuditSession) async throws -> Void
   ) async throws {
     try await open()
     let session = try await session(
-      every: interval, signers: signers, keys: keys, witnesses: witnesses, readingKeys: readingKeys)
+      every: interval, signers: signers, keys: keys, witnesses: witnesses, keyClock: keyClock, readingKeys: readingKeys)
     let running = Task(executorPreference: Loop.executor) { try await session.run() }
     let result: Result<Void, any Error>
     do { result = .success(try await body(session)) } catch { result = .failure(error) }

@@ -198,7 +198,7 @@ import TransparencyLog
     rig.put(signed, jws: try AuditForge.jws(signed))
     var reads = 0
     let count: @Loop () -> Void = { reads += 1 }
-    try await rig.run(readingKeys: count) { _ in try await until { reads > 1 } }
+    try await rig.run(keyClock: AlarmsAlone(), readingKeys: count) { _ in try await until { reads > 1 } }
     #expect(try await rig.entries().isEmpty)
     try await rig.run(keys: [try AuditForge.signingKey()]) { _ in try await rig.untilPublished(1) }
     #expect(try await rig.entries().map(\.words) == ["obligation \(signed.id) verified"])
@@ -347,5 +347,19 @@ private actor FailingSigner: NoteSigning {
   func sign(_ text: [UInt8]) async throws -> [UInt8] {
     guard isMended else { throw SystemError(code: 5) }
     return try await signer.sign(text)
+  }
+}
+
+/// A clock on which time passes with its alarms alone: however long the machine stands still, nobody has waited for it.
+@Loop
+private final class AlarmsAlone: AlarmClock {
+  private(set) var now = MonotonicTime.now
+  private let machine = SystemAlarmClock()
+
+  func set(_ time: MonotonicTime, _ action: @escaping @Loop () -> Void) {
+    machine.set(.now + .milliseconds(10)) { [self] in
+      now = time
+      action()
+    }
   }
 }

@@ -29,7 +29,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         except WebhookVerificationError as error:
             return self.reply(401, str(error).encode(), {})
         identifier = self.headers["webhook-id"]
-        print(json.dumps({"id": identifier, "order": order}), flush=True)
+        print(json.dumps({"path": self.path, "id": identifier, "order": order}), flush=True)
         now = datetime.datetime.now(datetime.timezone.utc)
         status, answer, signer = 200, {"state": "erased", "affected": 3, "found": 0}, webhook
         kind, _, pause = self.path.rpartition("/")[2].partition("-after-")

@@ -101,7 +101,7 @@ import Testing
   /// Who drains after a time as a lame duck has the time to drain all the same.
   @Test func theTimeAsALameDuckIsNotTakenFromTheDrain() async throws {
     try await AccountsStage.run { stage in
-      let life = ["SIWA_ACCOUNTS_LAME_DUCK": "13s", "SIWA_ACCOUNTS_DRAIN": "10s"]
+      let life = ["SIWA_ACCOUNTS_LAME_DUCK": "35s", "SIWA_ACCOUNTS_DRAIN": "30s"]
       try await stage.accounts(life) { running in
         running.program.signal(SIGTERM)
         let end = try await running.program.untilEnd()

@@ -7,7 +7,7 @@ import Testing
 import TransparencyLog
 
 /// `siwa-audit-log` on a broker of Apache Kafka, killed again and again while events and outcomes come.
-@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(15))) struct KilledAuditLogTests {
+@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(30))) struct KilledAuditLogTests {
   private let files = TemporaryDirectory()
 
   /// Before each of the steps that it makes on its files, from the opening of the log on, and in the midst of it: see

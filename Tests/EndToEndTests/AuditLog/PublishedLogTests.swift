@@ -44,7 +44,9 @@ import TransparencyLog
   /// A log that grows is published by both at once; the other server goes on once the program has ended.
   @Test(RealBroker.isThere, Python.isThere) func aServerOfFilesIsJudgedAsOurOwn() async throws {
     try await AuditTraffic.run(in: files) { stage, traffic in
-      let (log, key) = (try await stage.startAuditLog(), stage.auditKey.key)
+      // A port that nobody is given once the program has ended.
+      let listen = ["SIWA_AUDIT_LOG_LISTEN": "\(try SocketAddress.free())"]
+      let (log, key) = (try await stage.startAuditLog(listen), stage.auditKey.key)
       try await traffic.put(60)
       try await log.untilPublished(traffic.entryCount)
       try await FileServer.python.serve(stage.auditLog) { address in

@@ -39,6 +39,7 @@ import TransparencyLog
         try await until { try await entryCount(of: log) == Double(entries) }
         #expect(try await log.checkpoint()?.note == before?.note && before != nil, "\(manner)")
         if manner == .hanging {
+          try await until { script.process != nil }
           let process = try #require(script.process)
           try await until { kill(process, 0) != 0 && errno == ESRCH }
         }

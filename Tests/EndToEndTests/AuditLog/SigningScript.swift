@@ -39,7 +39,7 @@ struct SigningScript {
       key=\(key)
       case $(cat \(manner)) in
         failing) echo "the module is locked" >&2; exit 7 ;;
-        hanging) sleep 3600 & echo $! > \(manner)-process; wait ;;
+        hanging) sleep 3600 & echo $! > \(manner)-new; mv \(manner)-new \(manner)-process; wait ;;
         babbling) echo "signed"; exit ;;
         forging) key=\(other) ;;
       esac

@@ -141,6 +141,7 @@ final class ConsumerStage {
         certificate: \(apple.certificate)
         private-key: \(apple.privateKey)
         spool: { directory: spool }
+        deadlines: { handshake: 5m, head: 5m, body: 5m }
       store: { \(form.postgreSQL == nil ? "sqlite: store/store.sqlite" : "postgresql: postgresql"), master-key: master-key }
       token-revoker: { admin: "127.0.0.1:0", drain: 300s, concurrency: 4, \(retries) }
       data-eraser:
@@ -254,7 +255,7 @@ final class ConsumerStage {
   /// Runs `siwa` to its end.
   func siwa(_ words: [String]) async throws -> (end: RunningProgram.End, output: String, errors: String) {
     try await RunningProgram.run("siwa", words, environment) { program in
-      (try await program.untilEnd(), program.output, program.errors)
+      try await program.outcome()
     }
   }
 

@@ -84,6 +84,7 @@ import Testing
         "type": "consent-revoked", "user": "ada", "audience": AppleSide.app, "to": url.text,
         "faults": [Fault.expired.rawValue],
       ])
+    try await until { try await ingress.get("/metrics").text.contains("\nsiwa_spool_records 0\n") }
     let account = try ConsumerStage.account(Self.ada)
     let producer = try Producer(
       try KafkaConfiguration(properties: [("bootstrap.servers", brokers)]), deadline: .seconds(300), log: { _ in })
@@ -112,6 +113,10 @@ import Testing
       "erase", "--team", AppleSide.team, "--sub", Self.ada.subject, "--reason", "a letter", "--yes")
     #expect(asked.end == .exit(0), "\(asked)")
     try await until(every: .milliseconds(100)) {
+      // The two about mail, what nobody can read, the request, and Apple's echo of the token's end.
+      guard try await TopicContents.read([.accountEvents], brokers)[Topic.accountEvents.name]?.count == 5 else {
+        return false
+      }
       for consumer in TopicPlan.consumers where try await !progress.isDone(consumer) { return false }
       return try stage.shop.customers().isEmpty
     }
@@ -311,7 +316,7 @@ import Testing
     return try await RunningProgram.run("siwa", arguments, stage.environment) { program in
       try program.write("\(Self.ada.subject)\n")
       program.endInput()
-      return (try await program.untilEnd(), program.output, program.errors)
+      return try await program.outcome()
     }
   }
 }

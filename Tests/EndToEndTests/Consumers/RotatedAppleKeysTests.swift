@@ -80,7 +80,7 @@ import TransparencyLog
   ) async throws -> String {
     let words: [String: Any] = [
       "type": NotificationType.emailEnabled.rawValue, "user": user, "audience": AppleSide.app,
-      "to": try ingress.url.text,
+      "to": try ingress.url.text, "attempts": 10,
     ]
     var event = ""
     try await until(every: .milliseconds(100)) {

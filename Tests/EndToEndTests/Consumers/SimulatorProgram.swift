@@ -63,8 +63,9 @@ final class SimulatorProgram {
   /// Has it tell the ingress of an event, and returns the event's id.
   func notify(_ type: NotificationType, _ user: String, to ingress: HTTPClientURL) async throws -> String {
     let answer = try await order(
-      "notify", ["type": type.rawValue, "user": user, "audience": AppleSide.app, "to": ingress.text])
-    // Where the ingress is slow, Apple tries again.
+      "notify",
+      // Where the ingress is slow, Apple tries again.
+      ["type": type.rawValue, "user": user, "audience": AppleSide.app, "to": ingress.text, "attempts": 10])
     #expect((answer["attempts"] as? [String])?.last == "200")
     return try #require(answer["jti"] as? String)
   }

@@ -11,7 +11,7 @@ final class BreakableIngress {
   /// What the program believes of its clock and its disk.
   let faults: PreloadedFaults
   /// The port that Apple sends to.
-  private(set) var port: UInt16 = 0
+  let port: UInt16
   /// How often it was started.
   private(set) var starts = 0
   /// How much memory it takes, and took at most, in megabytes; and by how much it grew at most in one life, after that
@@ -30,10 +30,14 @@ final class BreakableIngress {
   private var lastSample = MonotonicTime(nanoseconds: 0)
 
   /// An ingress that does not run yet.
-  init(_ stage: Stage, _ faults: PreloadedFaults, settings: [String: String]) {
+  init(_ stage: Stage, _ faults: PreloadedFaults, settings: [String: String]) throws {
     (self.faults, client) = (faults, stage.client)
+    // One that nobody is given while this one is dead.
+    let address = try SocketAddress.free()
+    port = address.port
     environment = stage.environment.merging(faults.environment) { $1 }.merging(settings) { $1 }
     environment["SIWA_LOG_LEVEL"] = "info"
+    environment["SIWA_INGRESS_LISTEN"] = "\(address)"
   }
 
   /// Starts it, and waits until it listens.
@@ -41,8 +45,6 @@ final class BreakableIngress {
     let program = try RunningProgram(RunningProgram.path(of: "siwa-ingress"), [], environment)
     let started = try await RunningIngress(program, client)
     running = started
-    port = started.address.port
-    environment["SIWA_INGRESS_LISTEN"] = "\(started.address)"
     starts += 1
     samples = []
   }

@@ -4,6 +4,9 @@ import Testing
 
 /// Short trials of all that may break: see docs/reliability.md. `make reliability` has long ones.
 @Loop @Suite(.serialized, RealBroker.isThere, .disabled(if: LongTrial.isAsked)) struct ReliabilityTests {
+  /// An ingress for which no disk is too slow: one that is busy with other tests holds up what waits for the spool.
+  private nonisolated static let patient = ["SIWA_INGRESS_DEADLINES_PUBLISH": "25s"]
+
   @Test(.timeLimit(.minutes(10)))
   func nothingIsLostWhateverBreaks() async throws {
     let random = SeededRandom()
@@ -23,7 +26,7 @@ import Testing
 
   @Test(.timeLimit(.minutes(10)))
   func nobodyNoticesThatTheBrokersAreAway() async throws {
-    try await Trial.run(users: 200, events: 4) { trial in
+    try await Trial.run(users: 200, events: 4, settings: Self.patient) { trial in
       // So slowly that they are not all answered before the brokers are away.
       try trial.send(rate: 50, doubts: 0, seed: 1)
       try await until { try trial.acknowledged > 50 }
@@ -57,7 +60,7 @@ import Testing
 
   @Test(.timeLimit(.minutes(10)))
   func onePartitionMayBeShortOfCopiesForLong() async throws {
-    try await Trial.run(users: 100, events: 40) { trial in
+    try await Trial.run(users: 100, events: 40, settings: Self.patient) { trial in
       // For 160 seconds: what Kafka's tools do meanwhile takes a tenth of that, and far longer on a busy machine.
       try trial.send(rate: 25, doubts: 0, seed: 1)
       try await trial.onePartitionShort(for: .seconds(20))

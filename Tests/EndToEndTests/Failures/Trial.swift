@@ -56,7 +56,7 @@ final class Trial {
     (self.cluster, self.stage, self.bodies) = (cluster, stage, bodies)
     let faults = try await PreloadedFaults(files: stage.files, folder: spool.path)
     let own = ["SIWA_INGRESS_SPOOL_DIRECTORY": spool.path, "SIWA_INGRESS_SPOOL_AFTER": "500ms"]
-    ingress = BreakableIngress(stage, faults, settings: own.merging(settings) { $1 })
+    ingress = try BreakableIngress(stage, faults, settings: own.merging(settings) { $1 })
     beginnings = try await TrialReader.ends(cluster.straight)
   }
 

@@ -70,6 +70,7 @@ import TransparencyLog
       let secure = try await SecureBroker(users: Set(rules.map { AccessRule.user(of: $0.program) }), in: files)
       let access = try AccessControl(secure.broker.bootstrapServers)
       try access.grant(rules)
+      for rule in rules { try await until { try access.isGranted(rule) } }
       try await SecureRehearsal.makeTopics(on: secure)
       try await ConsumerStage.run(secure.broker, simulator.side, in: files) { stage in
         try await body(SecureRehearsal(stage, simulator, secure, access, rules))
@@ -104,7 +105,7 @@ private final class SecureRehearsal {
     let size = ["--replication", "1", "--partitions", "3"]
     for words in [["create"] + size, ["compare"] + size, ["list"]] {
       let (end, output, errors) = try await RunningProgram.run("siwa", ["topics"] + words, environment) { program in
-        (try await program.untilEnd(), program.output, program.errors)
+        try await program.outcome()
       }
       #expect(
         end == .exit(0) && errors == "" && output.contains("apple.account-events.v1"), "\(words): \(output)\(errors)")
@@ -354,7 +355,7 @@ private final class SecureRehearsal {
     let words = line.split(separator: " ").map(String.init)
     let environment = stage.environment.merging(secure.environment(as: "siwa-\(words[0])")) { $1 }
     return try await RunningProgram.run("siwa", words, environment) { program in
-      (try await program.untilEnd(), program.output, program.errors)
+      try await program.outcome()
     }
   }
 }

@@ -92,11 +92,11 @@ final class Browser {
 
   /// Types into a field.
   func type(_ text: String, into selector: String) async throws {
-    try await post("element/\(try await find(selector))/value", ["text": text])
+    try await post(selector, "value", ["text": text])
   }
 
   /// Clicks, and waits for the page that may come of it.
-  func click(_ selector: String) async throws { try await post("element/\(try await find(selector))/click", [:]) }
+  func click(_ selector: String) async throws { try await post(selector, "click", [:]) }
 
   /// The value of a cookie, whether or not scripts may see it.
   func cookie(_ name: String) async throws -> String {
@@ -120,6 +120,17 @@ final class Browser {
     return try #require((found as? [String: String])?[Self.element])
   }
 
+  /// Does something with an element, and finds it anew where the page has put another one in its place meanwhile.
+  private func post(_ selector: String, _ action: String, _ words: [String: Any]) async throws {
+    while true {
+      let url = "\(origin)/session/\(session)/element/\(try await find(selector))/\(action)"
+      let response = try await Self.response(client, url, words)
+      if response.status == 404, String(decoding: response.body, as: UTF8.self).contains("stale element") { continue }
+      _ = try Self.value(response, url)
+      return
+    }
+  }
+
   private func get(_ path: String) async throws -> Any {
     let url = try #require(HTTPClientURL("\(origin)/session/\(session)/\(path)"))
     return try Self.value(
@@ -132,12 +143,17 @@ final class Browser {
   }
 
   private static func post(_ client: HTTPClient, _ url: String, _ words: [String: Any]) async throws -> Any {
+    try value(try await response(client, url, words), url)
+  }
+
+  private static func response(
+    _ client: HTTPClient, _ url: String, _ words: [String: Any]
+  ) async throws -> HTTPClientResponse {
     let body = [UInt8](try JSONSerialization.data(withJSONObject: words))
-    let response = try await client.send(
+    return try await client.send(
       .post(
         body, to: try #require(HTTPClientURL(url)), headers: [("Content-Type", "application/json")],
         isRepeatable: false, within: .seconds(300), maximumBodySize: 1 << 20))
-    return try value(response, url)
   }
 
   private static func value(_ response: HTTPClientResponse, _ what: String) throws -> Any {
