@@ -19,7 +19,7 @@ final class Rehearsal {
   static let team = "A1B2C3D4E5"
   private static let path = "/apple/notifications"
   /// How long a step may take: a small machine may be busy with something else.
-  static let patience = Duration.seconds(300)
+  static let patience = Duration.seconds(180)
   /// How long the end may take.
   private static let farewell = Duration.seconds(10)
 
@@ -108,7 +108,7 @@ final class Rehearsal {
   }
 
   var plan: DeliveryPlan {
-    DeliveryPlan(receiver: receiver, attempts: 5, pause: .milliseconds(200), deadline: Self.patience)
+    DeliveryPlan(receiver: receiver, attempts: 5, pause: .milliseconds(200), deadline: .seconds(60))
   }
 
   /// A port that is free, below those that Linux gives to whoever asks for any (`ip_local_port_range`, from 32,768 on): so
@@ -248,7 +248,7 @@ extension Rehearsal {
         limits: HTTPServerLimits(
           head: 16_384, fields: 100, body: 65_536, connections: 256, connectionsPerAddress: 256),
         deadlines: HTTPServerDeadlines(
-          handshake: .seconds(25), head: .seconds(25), body: .seconds(25), idle: .seconds(60), request: .seconds(30)),
+          handshake: .seconds(30), head: .seconds(30), body: .seconds(30), idle: .seconds(60), request: .seconds(60)),
         spool: SpoolSettings(directory: spool, size: 64 << 20, after: .seconds(1)),
         duplicates: DuplicatesSettings(number: 1000, time: .seconds(3600)), publishDeadline: .seconds(10),
         drainDeadline: farewell),
