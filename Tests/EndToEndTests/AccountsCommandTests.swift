@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `siwa accounts import`, as an operator uses it.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AccountsCommandTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AccountsCommandTests {
   private let files = TemporaryDirectory()
   /// The configuration's path.
   private let path: String

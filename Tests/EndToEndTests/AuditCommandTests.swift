@@ -10,7 +10,7 @@ import Testing
 import TransparencyLog
 
 /// `siwa audit`, as an auditor uses it.
-@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct AuditCommandTests {
+@Loop @Suite(.serialized, .timeLimit(.minutes(30))) struct AuditCommandTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
 

@@ -9,7 +9,7 @@ import TransparencyLog
 
 /// `siwa audit check` once the key of the log was rotated: a receipt has to be as good as on the day when it was made, and
 /// one that was made with a stolen key has to be none.
-@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct AuditReceiptTests {
+@Loop @Suite(.serialized, .timeLimit(.minutes(30))) struct AuditReceiptTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
   private let next: NoteSigner

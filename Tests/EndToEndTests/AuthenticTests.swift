@@ -15,7 +15,7 @@ import Testing
 /// They are years old, and the clock of a program cannot be set; so the service runs here, and only what it is told of the
 /// time differs from the program.
 @Loop @Suite(.serialized, RealBroker.isThere) struct AuthenticTests {
-  @Test(.timeLimit(.minutes(10)), arguments: Authentic.notifications)
+  @Test(.timeLimit(.minutes(30)), arguments: Authentic.notifications)
   func standsOnKafkaAsAppleSignedIt(authentic: Authentic) async throws {
     let broker = try await RealBroker.withTopics()
     try await run(at: authentic.moment, broker) { post in
@@ -33,7 +33,7 @@ import Testing
   }
 
   /// One byte of what header, claims and signature stand for, in three places of each.
-  @Test(.timeLimit(.minutes(10)), arguments: Authentic.notifications, 0..<3)
+  @Test(.timeLimit(.minutes(30)), arguments: Authentic.notifications, 0..<3)
   func withOneByteChangedIsRefused(authentic: Authentic, part: Int) async throws {
     let broker = try await RealBroker.withTopics()
     try await run(at: authentic.moment, broker) { post in

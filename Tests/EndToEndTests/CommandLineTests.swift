@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func theIngressTeachesWhoeverAsks() async throws {
     let (end, output, errors) = try await end(of: "siwa-ingress", ["--help"])
     #expect(end == .exit(0) && errors == "")
@@ -23,13 +23,13 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: [["--nonsense"], ["word"], ["--config"], ["--set", "nonsense"]])
+  @Test(.timeLimit(.minutes(30)), arguments: [["--nonsense"], ["word"], ["--config"], ["--set", "nonsense"]])
   func theIngressIsNotStartedWrongly(words: [String]) async throws {
     let (end, output, errors) = try await end(of: "siwa-ingress", words)
     #expect(end == .exit(2) && output == "" && !errors.isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func allFaultsOfAConfigurationAreToldAtOnce() async throws {
     let files = TemporaryDirectory()
     let file = files.write(
@@ -57,7 +57,7 @@ import Testing
 
   /// What shows only when the parts are made.
   @Test(
-    .timeLimit(.minutes(10)),
+    .timeLimit(.minutes(30)),
     arguments: [
       (["SIWA_KAFKA_ACKS": "1"], "SIWA_KAFKA_ACKS: cannot be set to anything but -1: acknowledged means"),
       (
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aTakenPortIsNamed() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
       let taken = try ListeningSocket(.loopback(port: 0))
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// Kafka takes the connection and says nothing: for a minute, if nobody interrupts it.
-  @Test(.timeLimit(.minutes(10)), arguments: [SIGINT, SIGTERM])
+  @Test(.timeLimit(.minutes(30)), arguments: [SIGINT, SIGTERM])
   func anOperatorCanBreakACommandOff(signal: Int32) async throws {
     let silent = try ListeningSocket(.loopback(port: 0))
     try await RunningProgram.run(
@@ -102,7 +102,7 @@ import Testing
 
   /// A disk that is full, and a reader that has gone.
   @Test(
-    .timeLimit(.minutes(10)),
+    .timeLimit(.minutes(30)),
     arguments: [
       ["--help"], ["config", "list"], ["accounts", "create-token"], ["store", "create-key", "key"],
       ["replay", "--in", "records"],

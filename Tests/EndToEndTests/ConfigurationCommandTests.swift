@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `siwa config check`, as an operator of containers uses it: with variables.
-@Loop @Suite(.timeLimit(.minutes(10))) struct ConfigurationCommandTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct ConfigurationCommandTests {
   private let files = TemporaryDirectory()
 
   private func check(

@@ -52,7 +52,7 @@ private final class Delivery {
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatWasAcceptedIsAnsweredFirst() async throws {
     try await withOneInFlight { ingress, cluster, answer in
       ingress.program.signal(SIGTERM)
@@ -68,7 +68,7 @@ private final class Delivery {
     }
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: [SIGTERM, SIGINT])
+  @Test(.timeLimit(.minutes(30)), arguments: [SIGTERM, SIGINT])
   func aSecondSignalEndsItAtOnce(second: Int32) async throws {
     try await withOneInFlight { ingress, _, answer in
       ingress.program.signal(SIGTERM)
@@ -79,7 +79,7 @@ private final class Delivery {
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func patienceIsLimited() async throws {
     try await withOneInFlight(drainDeadline: "100ms") { ingress, _, answer in
       let end = try await ingress.end()
@@ -89,7 +89,7 @@ private final class Delivery {
   }
 
   /// SIGHUP does not end it, as it would end other programs: it looks at the certificate.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aHangupLooksAtTheCertificate() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
       try await stage.ingress { ingress in
@@ -101,7 +101,7 @@ private final class Delivery {
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func endsBeforeItIsReady() async throws {
     // Nobody listens there.
     try await Stage.run(brokers: "127.0.0.1:9") { stage in

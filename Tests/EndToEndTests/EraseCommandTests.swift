@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// `siwa erase`, as an operator uses it.
-@Loop @Suite(.timeLimit(.minutes(10))) struct EraseCommandTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EraseCommandTests {
   private let files = TemporaryDirectory()
 
   private func run(

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `siwa erasures`, as an operator uses it.
-@Loop @Suite(.timeLimit(.minutes(10))) struct ErasuresCommandTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct ErasuresCommandTests {
   private let files = TemporaryDirectory()
 
   private func list(_ words: String...) async throws -> (end: RunningProgram.End, output: String, errors: String) {

@@ -9,7 +9,7 @@ import Testing
 
 /// The program `siwa-ingress` as it is installed, with deploy/siwa.yaml.
 @Loop @Suite(.serialized) struct IngressTests {
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatAppleSendsStandsOnKafka() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -36,7 +36,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func oneAddressServesManyTeamsAndApps() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     let others = (1...20).map { "org.example.other\($0)" }
@@ -65,7 +65,7 @@ import Testing
 
   /// More silent peers than it may have descriptors, from the moment at which it listens: they make room for Apple, and
   /// operators are served beside them.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aFloodOfSilentPeersLeavesDescriptorsToEverybodyElse() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -80,15 +80,14 @@ import Testing
         #expect(metrics.contains("siwa_http_accept_failures_total 0\n"))
         #expect(try await ingress.get("/livez").status == 200)
         // libdispatch, which ends a process that has no descriptors left, runs nothing: its threads bear the program's name.
-        // So does one that has begun just now.
-        try await until { try ingress.program.threadNames().filter { $0 == "siwa-ingress" }.count == 1 }
+        #expect(try ingress.program.threadNames().filter { $0 == "siwa-ingress" }.count == 1)
         withExtendedLifetime(silent) {}
       }
     }
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func severalProcessesServeOneAddress() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -115,7 +114,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatComesWithoutKafkaWaitsForIt() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -142,7 +141,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)), RealBroker.isThere)
+  @Test(.timeLimit(.minutes(30)), RealBroker.isThere)
   func aFrozenKafkaHoldsNobodyUp() async throws {
     let broker = try await RealBroker.withTopics(RealBroker())
     try await Stage.run(brokers: broker.bootstrapServers) { stage in
@@ -164,7 +163,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aRestartWithoutAppleStillVerifies() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -185,7 +184,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func tellsOperatorsWhatItDoes() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in

@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func goesOnWithTheKeysItHasWhateverAppleAnswers() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -45,7 +45,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func everyKeyThatVerifiedSomethingStandsOnItsTopic() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func siwaSaysWhichKeysAreHeldAndWhatAppleHas() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in

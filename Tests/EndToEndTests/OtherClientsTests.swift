@@ -44,7 +44,7 @@ import Testing
     """
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: Client.allCases)
+  @Test(.timeLimit(.minutes(30)), arguments: Client.allCases)
   func deliverOverTheTLSOfToday(client: Client) async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -69,7 +69,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: Client.allCases, ["TLSv1", "TLSv1_1"])
+  @Test(.timeLimit(.minutes(30)), arguments: Client.allCases, ["TLSv1", "TLSv1_1"])
   func theTLSOfThePastIsRefused(client: Client, version: String) async throws {
     // Nobody needs a Kafka for that.
     try await Stage.run(brokers: "127.0.0.1:9") { stage in

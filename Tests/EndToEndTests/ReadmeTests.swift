@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whoFollowsItHasAStoreAndALogAndNoFaults() async throws {
     let commands = try commands()
     #expect(

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// `siwa replay`, as an operator uses it, on a broker of its own.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct ReplayCommandTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct ReplayCommandTests {
   private nonisolated static let jws = "header.payload-of-ada.signature"
   private nonisolated static let (ada, bob) = (Person(named: "ada"), Person(named: "bob"))
 

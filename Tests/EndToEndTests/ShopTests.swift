@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The demo application of `siwa dev`, in a real browser.
-@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct ShopTests {
+@Loop @Suite(.serialized, .timeLimit(.minutes(30))) struct ShopTests {
   /// The program, and where it says that its parts are.
   private struct Stage {
     let dev: RunningProgram

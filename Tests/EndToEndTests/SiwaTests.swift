@@ -64,7 +64,7 @@ import Testing
     return String(script.dropLast("/python3".count))
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatFollowsFromEachTypeIsDoneInOneProcess() async throws {
     let (folder, proof) = (TemporaryDirectory(), TemporaryDirectory())
     let environment = ["TMPDIR": folder.path, "PATH": path(withPythonThat: nil, in: TemporaryDirectory())]
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(
-    .timeLimit(.minutes(10)), Python.isThere,
+    .timeLimit(.minutes(30)), Python.isThere,
     arguments: [(nil, 0), ("[ $1 = -c ] || { echo NO: it does not hold >&2; exit 1; }", 1), ("exit 1", 0)]
       as [(String?, Int32)])
   func whatIsProvenIsCheckedByAnotherProgram(instead: String?, code: Int32) async throws {
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)), RealBroker.isThere)
+  @Test(.timeLimit(.minutes(30)), RealBroker.isThere)
   func whatFollowsFromEachTypeIsDoneOverARealKafka() async throws {
     let broker = try await RealBroker.withTopics()
     let folder = TemporaryDirectory()
@@ -120,7 +120,7 @@ import Testing
       try await finish(["dev", "--once", "--kafka", broker.bootstrapServers, "--proof", folder.path]))
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatIsToldToRunRuns() async throws {
     let folder = TemporaryDirectory()
     try await RunningProgram.run("siwa", ["dev", "--every", "1h"], ["TMPDIR": folder.path]) { dev in
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func theSimulatorServesAnIngressOfItsOwn() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     try await Stage.run(brokers: cluster.bootstrapServers) { stage in
@@ -183,7 +183,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)), arguments: [(#"["200","200"]"#, 0), (#"["200","503"]"#, 1), (#"["200"]"#, 1)])
+  @Test(.timeLimit(.minutes(30)), arguments: [(#"["200","200"]"#, 0), (#"["200","503"]"#, 1), (#"["200"]"#, 1)])
   func everyCopyHasToBeAnsweredRightly(attempts: String, code: Int32) async throws {
     let body = #"{"jti":"1","sub":"2","attempts":\#(attempts)}"#
     let simulator = try ScriptedServer(
@@ -197,7 +197,7 @@ import Testing
     simulator.close()
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func checksTheConfigurationOfTheOthers() async throws {
     try await Stage.run(brokers: "127.0.0.1:9") { stage in
       let good = try await finish(["config", "check", "--program", "siwa-ingress"], stage.environment)
@@ -212,7 +212,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func teachesWhoeverAsks() async throws {
     let overview = try await finish(["--help"])
     #expect(overview.end == .exit(0) && overview.errors == "")
@@ -228,7 +228,7 @@ import Testing
   }
 
   @Test(
-    .timeLimit(.minutes(10)),
+    .timeLimit(.minutes(30)),
     arguments: [
       ([], "which command?"), (["config"], "which command?"), (["nonsense"], "unknown command"),
       (["notfy"], "did you mean notify?"), (["dev", "--nonsense"], "unknown option"),

@@ -40,7 +40,7 @@ import Testing
     return spool
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func showsWhatWaits() async throws {
     let spool = try await filled()
     let outcome = try await siwa(["--directory", directory, "--list", "--limit", "2"])
@@ -75,7 +75,7 @@ import Testing
     #expect(damaged.end == .exit(0) && damaged.output.contains("\nDamaged  2, which stay: 2, 3\n1  apple."))
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatGetsNowhereIsSomebodysDecision() async throws {
     func run(_ verb: String, _ words: String...) async throws -> (RunningProgram.End, output: String, errors: String) {
       let outcome = try await siwa([verb, "--directory", directory] + words, ["USER": "eve"])
@@ -115,7 +115,7 @@ import Testing
   }
 
   /// What a host left behind that is no more.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aSpoolThatNobodyServesIsPublishedByHand() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     let brokers = cluster.bootstrapServers
@@ -146,7 +146,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatKafkaRefusesForItselfHindersNoOtherUser() async throws {
     let cluster = try EmbeddedCluster.withTopics()
     let brokers = cluster.bootstrapServers
@@ -173,7 +173,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func saysWhyItShowsNothing() async throws {
     let missing = try await siwa(["--directory", directory])
     #expect(missing.end == .exit(1) && missing.output == "")

@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func makesKeepsAndCopiesAStore() async throws {
     let key = try await siwa("create-key", files.path + "/master-key")
     #expect(key.end == .exit(0) && key.errors == "")
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    .timeLimit(.minutes(10)),
+    .timeLimit(.minutes(30)),
     arguments: [
       ["store", "create-key"], ["store", "create-key", "--hashing"], ["audit", "create-key", "example.com/log"],
     ])
@@ -65,7 +65,7 @@ import Testing
     #expect(unsafe rmdir(files.path) == 0, "something was left behind")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aBackupWithoutRoomIsNoFaultOfTheStore() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
     #expect(try await siwa("begin").end == .exit(0))
@@ -87,7 +87,7 @@ import Testing
     #expect(unsafe rmdir(folder) == 0, "something was left behind")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func replacesTheMasterKey() async throws {
     for name in ["master-key", "new-key"] {
       #expect(try await siwa("create-key", "\(files.path)/\(name)").end == .exit(0))
@@ -106,7 +106,7 @@ import Testing
     #expect(refused.end == .exit(2) && refused.errors.contains("SIWA_STORE_FORMER_MASTER_KEY: "), "\(refused)")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func replacesTheHashingKey() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
     let made = try await siwa("create-key", "--hashing", files.path + "/hash-key")
@@ -129,7 +129,7 @@ import Testing
     #expect(try await siwa("integrity").end == .exit(0))
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func refusesAnotherKeyAndAKeyThatOthersCanRead() async throws {
     #expect(try await siwa("create-key", files.path + "/master-key").end == .exit(0))
     #expect(try await siwa("begin").end == .exit(0))

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `siwa topics` on a broker of its own, and what the ingress says about what it finds there.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct TopicsTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct TopicsTests {
   private func finish(
     _ words: String..., on brokers: String
   ) async throws -> (end: RunningProgram.End, output: String, errors: String) {

@@ -136,8 +136,9 @@ public final class RunningProgram {
     try await TestSupport.until(
       every: pause,
       {
+        let hadEnded = hasEnded
         if try await condition() { return true }
-        if hasEnded { throw failure("has ended") }
+        if hadEnded { throw failure("has ended") }
         return false
       }, sourceLocation: sourceLocation)
   }
@@ -145,11 +146,13 @@ public final class RunningProgram {
   /// Sends a signal.
   public func signal(_ number: Int32) { ending.signal(number) }
 
-  /// Writes to its standard input; the loop waits while the pipe, of 256 KiB mostly, is full. What has ended reads nothing
-  /// any more, and its end says why.
+  /// Writes to its standard input; the loop waits while the pipe, of a megabyte where it is needed and to be had, is full.
+  /// What has ended reads nothing any more, and its end says why.
   public func write(_ text: String) throws {
     guard let input else { throw Failure(description: "the input of \(name) has ended") }
     var rest = Array(text.utf8)[...]
+    // F_SETPIPE_SZ, which Glibc's module lacks.
+    if rest.count > 1 << 16 { _ = fcntl(input, 1031, 1 << 20) }
     while !rest.isEmpty {
       let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(input, $0.baseAddress, $0.count) }
       if count < 0, errno == EPIPE { return }

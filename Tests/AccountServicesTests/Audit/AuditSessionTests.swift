@@ -350,7 +350,7 @@ private actor FailingSigner: NoteSigning {
   }
 }
 
-/// A clock on which time passes with its alarms alone: however long the machine stands still, nobody has waited for it.
+/// A clock that moves only when its alarm goes off: a machine that stands still uses up nobody's patience.
 @Loop
 private final class AlarmsAlone: AlarmClock {
   private(set) var now = MonotonicTime.now

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The built `siwa-accounts` behind a load balancer.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AccountsBalancerTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AccountsBalancerTests {
   @Test func believesTheBalancerWhomItForwards() async throws {
     try await AccountsStage.run { stage in
       try await stage.accounts(["SIWA_ACCOUNTS_PROXY_PROTOCOL": "127.0.0.1"]) { running in

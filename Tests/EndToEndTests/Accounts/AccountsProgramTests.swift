@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The built `siwa-accounts` against a simulated Apple.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AccountsProgramTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AccountsProgramTests {
   private let ada = Person(named: "Ada")
 
   @Test func signsInOnceAndAnswersTheSameAgain() async throws {

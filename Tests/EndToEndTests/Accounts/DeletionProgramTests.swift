@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The app's own button: from the person's word to the end of the authorization and the erasure, by the built programs.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct DeletionProgramTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct DeletionProgramTests {
   @Test func aDeletionAskedForInTheAppIsRevokedThenErasedAndAnsweredForAfterwards() async throws {
     try await run(ConsumerStage.Form())
   }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The streams of events of the built `siwa-accounts`.
-@Loop @Suite(.timeLimit(.minutes(10))) struct EventStreamTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EventStreamTests {
   /// Runs `body` on a cluster in this process.
   private func run(_ body: @Loop (AccountsStage, EventsTopic, EmbeddedCluster) async throws -> Void) async throws {
     let cluster = try EmbeddedCluster.withTopics()

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What docs/sign-in.md shows in several languages does what it says, where the language is to be had.
-@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct ExampleTests {
+@Loop @Suite(.serialized, .timeLimit(.minutes(30))) struct ExampleTests {
   enum Language: String, CaseIterable {
     case python, node, go, java, swift
 

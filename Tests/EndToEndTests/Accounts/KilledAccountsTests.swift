@@ -11,7 +11,7 @@ import Testing
 
 /// `siwa-accounts` killed between two steps of a sign-in: the person is signed in, or whoever asks is told to begin again,
 /// and no token stays good that nobody knows.
-@Loop @Suite(.timeLimit(.minutes(10))) struct KilledAccountsTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct KilledAccountsTests {
   /// Where the store is.
   enum Database: String, CaseIterable {
     case sqlite, postgresql

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Schemathesis makes requests of the OpenAPI document, right ones and wrong ones, and holds the answers against it.
-@Loop @Suite(Python.isThere, .timeLimit(.minutes(10))) struct SchemathesisTests {
+@Loop @Suite(Python.isThere, .timeLimit(.minutes(30))) struct SchemathesisTests {
   @Test func noRequestGetsAnAnswerThatTheDocumentDoesNotHave() async throws {
     try await AccountsStage.run { stage in
       let ada = Person(named: "Ada")

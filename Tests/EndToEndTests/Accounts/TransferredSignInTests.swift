@@ -10,7 +10,7 @@ import Testing
 @testable import AppleSimulator
 
 /// The built `siwa-accounts`, where somebody comes with an app from another team.
-@Loop @Suite(.timeLimit(.minutes(10))) struct TransferredSignInTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TransferredSignInTests {
   private let ada = Person(named: "Ada")
   private nonisolated static let identifier = "001876.r7f2c91d0a3b64e5f8091a2b3c4d5e6f7"
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `siwa accounts validate`, as an operator uses it, against a simulated Apple.
-@Loop @Suite(.timeLimit(.minutes(10))) struct ValidateCommandTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct ValidateCommandTests {
   private let ada = Person(named: "Ada")
   private let bob = Person(named: "Bob")
 

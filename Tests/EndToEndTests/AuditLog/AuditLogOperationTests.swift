@@ -7,7 +7,7 @@ import Testing
 import TransparencyLog
 
 /// What operators rely on while `siwa-audit-log` runs: its disk, and a second process.
-@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(10)))
+@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(30)))
 struct AuditLogOperationTests {
   private let files = TemporaryDirectory()
 

@@ -10,7 +10,7 @@ import Testing
 import TransparencyLog
 
 /// A byte of a bundle that somebody has changed on its way: `siwa audit verify` and `docs/verify.py` say no, and where.
-@Loop @Suite(Python.isThere, .serialized, .timeLimit(.minutes(10))) struct BundleTamperTests {
+@Loop @Suite(Python.isThere, .serialized, .timeLimit(.minutes(30))) struct BundleTamperTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
 

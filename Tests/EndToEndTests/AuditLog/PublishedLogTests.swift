@@ -6,7 +6,7 @@ import Testing
 import TransparencyLog
 
 /// A log that a server of somebody else's publishes: a directory of files is all that an auditor needs.
-@Loop @Suite(.serialized, .timeLimit(.minutes(10))) struct PublishedLogTests {
+@Loop @Suite(.serialized, .timeLimit(.minutes(30))) struct PublishedLogTests {
   private let files = TemporaryDirectory()
 
   // MARK: What somebody has done to it
@@ -44,7 +44,7 @@ import TransparencyLog
   /// A log that grows is published by both at once; the other server goes on once the program has ended.
   @Test(RealBroker.isThere, Python.isThere) func aServerOfFilesIsJudgedAsOurOwn() async throws {
     try await AuditTraffic.run(in: files) { stage, traffic in
-      // A port that nobody is given once the program has ended.
+      // Not a port that the system gives to somebody else once the program has ended.
       let listen = ["SIWA_AUDIT_LOG_LISTEN": "\(try SocketAddress.free())"]
       let (log, key) = (try await stage.startAuditLog(listen), stage.auditKey.key)
       try await traffic.put(60)

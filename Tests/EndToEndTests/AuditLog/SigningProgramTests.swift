@@ -6,7 +6,7 @@ import Testing
 import TransparencyLog
 
 /// `siwa-audit-log` without a key: another program signs its checkpoints.
-@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(10))) struct SigningProgramTests {
+@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(30))) struct SigningProgramTests {
   private let files = TemporaryDirectory()
 
   @Test func aProgramThatFailsHangsOrLiesHoldsNothingBackForEverAndIsSaid() async throws {

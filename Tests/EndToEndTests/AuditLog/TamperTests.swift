@@ -5,7 +5,7 @@ import Testing
 import TransparencyLog
 
 /// What somebody has done to a log, as three programs judge it: ours, `docs/verify.py`, and Go's sumdb.
-@Suite(Python.isThere, GoJudge.isThere, .timeLimit(.minutes(10))) struct TamperTests {
+@Suite(Python.isThere, GoJudge.isThere, .timeLimit(.minutes(30))) struct TamperTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
 

@@ -6,7 +6,7 @@ import Testing
 import TransparencyLog
 
 /// Witnesses (C2SP tlog-witness) of the log that `siwa-audit-log` writes.
-@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(10))) struct WitnessTests {
+@Loop @Suite(RealBroker.isThere, GoJudge.isThere, .serialized, .timeLimit(.minutes(30))) struct WitnessTests {
   private let files = TemporaryDirectory()
 
   @Test func aWitnessThatIsAwaySlowOrLiesHoldsUpNobody() async throws {

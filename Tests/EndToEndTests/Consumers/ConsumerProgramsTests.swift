@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// The consumers as programs, from Apple's notification to every effect.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct ConsumerProgramsTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct ConsumerProgramsTests {
   @Test func whatFollowsFromEachKindOfEventIsDoneOnceAndAReplayDoesNothing() async throws {
     try await run(ConsumerStage.Form())
   }

@@ -141,7 +141,7 @@ final class ConsumerStage {
         certificate: \(apple.certificate)
         private-key: \(apple.privateKey)
         spool: { directory: spool }
-        deadlines: { handshake: 5m, head: 5m, body: 5m }
+        deadlines: { handshake: 5m, head: 5m, body: 5m, request: 5m }
       store: { \(form.postgreSQL == nil ? "sqlite: store/store.sqlite" : "postgresql: postgresql"), master-key: master-key }
       token-revoker: { admin: "127.0.0.1:0", drain: 300s, concurrency: 4, \(retries) }
       data-eraser:

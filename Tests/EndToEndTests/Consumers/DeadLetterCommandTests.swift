@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// `siwa dead-letters` beside running consumers, on a real broker.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct DeadLetterCommandTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct DeadLetterCommandTests {
   @Test func whatNobodyCanReadWaitsForAPersonAndHoldsUpNobody() async throws {
     try await run { stage, send in
       let person = Person(named: "ada")

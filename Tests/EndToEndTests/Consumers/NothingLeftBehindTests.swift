@@ -15,7 +15,7 @@ import Testing
 @testable import AccountStore
 
 /// What is left of a person once they are erased: nothing, wherever the programs have written of them.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct NothingLeftBehindTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct NothingLeftBehindTests {
   private nonisolated static let ada = Person(named: "ada")
 
   @Test func anErasedPersonIsFoundNowhere() async throws {
@@ -113,10 +113,9 @@ import Testing
       "erase", "--team", AppleSide.team, "--sub", Self.ada.subject, "--reason", "a letter", "--yes")
     #expect(asked.end == .exit(0), "\(asked)")
     try await until(every: .milliseconds(100)) {
-      // The two about mail, what nobody can read, the request, and Apple's echo of the token's end.
-      guard try await TopicContents.read([.accountEvents], brokers)[Topic.accountEvents.name]?.count == 5 else {
-        return false
-      }
+      // The two about mail, the request, and Apple's echo of the token's end. A record may stand on the topic twice.
+      let records = try await TopicContents.read([.accountEvents], brokers)[Topic.accountEvents.name] ?? []
+      guard Set(records.compactMap { $0.text(of: "ce_id") }).count == 4 else { return false }
       for consumer in TopicPlan.consumers where try await !progress.isDone(consumer) { return false }
       return try stage.shop.customers().isEmpty
     }

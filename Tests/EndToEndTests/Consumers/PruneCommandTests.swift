@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// `siwa store prune`, on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct PruneCommandTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct PruneCommandTests {
   @Test func nothingIsForgottenWhoseRecordMayBeReadAgain() async throws {
     let apple = AppleSide(
       origin: "https://127.0.0.1:9", certificate: "/nowhere", privateKey: "/nowhere",

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// `siwa quarantine` beside a running ingress and a running consumer, on a real broker.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct QuarantineCommandTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct QuarantineCommandTests {
   /// What was answered stands on its topic, and in no spool, however slow a new broker is.
   private static let withoutSpool = ["SIWA_INGRESS_SPOOL_AFTER": "29s"]
 
@@ -49,7 +49,8 @@ import Testing
 
       let discreet = try await stage.siwa("quarantine", "show", "--letter", "0/0")
       #expect(discreet.end == .exit(0) && discreet.output.contains("quarantine-reason: not-yet-valid\n"))
-      #expect(!discreet.output.contains(people[0].subject) && !discreet.output.contains("apple-jws: eyJ"))
+      #expect(discreet.output.contains("apple-jws: (personal)\n"))
+      #expect(!discreet.output.contains(people[0].subject) && discreet.output.firstMatch(of: /eyJ[\w-]+\.eyJ/) == nil)
       let personal = try await stage.siwa("quarantine", "show", "--letter", "0/0", "--personal")
       #expect(personal.output.contains(people[0].subject) && personal.output.contains("apple-jws: eyJ"))
 

@@ -11,7 +11,7 @@ import TransparencyLog
 
 /// Everything that has happened is given to every consumer again, and to the audit log, by each of the ways that there are
 /// for it.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct ReplayedConsumersTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct ReplayedConsumersTests {
   @Test func aReplayOfTheWholeTopicHasNoEffectAndAGroupThatIsMovedComplainsOfNothing() async throws {
     try await ConsumerStage.run { stage, simulator in
       let rehearsal = try Rehearsal(stage, simulator)

@@ -12,7 +12,7 @@ import Testing
 
 /// What the consumers have said, outcomes and states of mail, is replayed to everywhere while they run, and somebody of the
 /// operator's own reads it in a group: neither notices.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct ReplayedOutcomesTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct ReplayedOutcomesTests {
   private nonisolated static let (ada, bob) = (Person(named: "ada"), Person(named: "bob"))
   private let files = TemporaryDirectory()
 

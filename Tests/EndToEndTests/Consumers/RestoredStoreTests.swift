@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// Backup, erasure, restore: the steps of docs/account-store.md, on a real broker and with both databases.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct RestoredStoreTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct RestoredStoreTests {
   @Test func whoWasErasedSinceTheBackupStaysErased() async throws {
     let files = TemporaryDirectory()
     let (place, backup) = (files.path + "/store/store.sqlite", files.path + "/backup.sqlite")

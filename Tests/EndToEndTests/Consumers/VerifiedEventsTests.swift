@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Somebody who may write to the topic of events, and no more, before the built programs.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct VerifiedEventsTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct VerifiedEventsTests {
   @Test func whoWritesToTheTopicErasesNobodyAndAppleAndTheOperatorDo() async throws {
     try await run { stage in
       let people = ["ada", "bob", "cyn"].map { Person(named: $0) }

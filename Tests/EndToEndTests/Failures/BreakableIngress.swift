@@ -32,7 +32,7 @@ final class BreakableIngress {
   /// An ingress that does not run yet.
   init(_ stage: Stage, _ faults: PreloadedFaults, settings: [String: String]) throws {
     (self.faults, client) = (faults, stage.client)
-    // One that nobody is given while this one is dead.
+    // Not one that the system gives to somebody else while this one is dead.
     let address = try SocketAddress.free()
     port = address.port
     environment = stage.environment.merging(faults.environment) { $1 }.merging(settings) { $1 }

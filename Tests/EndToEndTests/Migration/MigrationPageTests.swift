@@ -8,7 +8,7 @@ import Testing
 
 /// docs/migration.md, followed from the beginning to the end: the very commands that stand there, in their order, by the
 /// operators of two teams, each in a folder of their own.
-@Loop @Suite(.timeLimit(.minutes(10)))
+@Loop @Suite(.timeLimit(.minutes(30)))
 struct MigrationPageTests {
   /// How many users there are, and who of them has withdrawn consent when the sending team asks.
   private static let (users, withdrawn) = (40, [7, 31])

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Short trials of a transfer; `make reliability` has long ones.
-@Loop @Suite(.serialized, .disabled(if: LongTrial.isAsked), .timeLimit(.minutes(10)))
+@Loop @Suite(.serialized, .disabled(if: LongTrial.isAsked), .timeLimit(.minutes(30)))
 struct MigrationReliabilityTests {
   @Test func everyUserEndsInOneAccountOrOnAListOfRefusals() async throws { try await run(isPostgreSQL: false) }
 

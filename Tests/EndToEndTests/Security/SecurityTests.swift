@@ -11,7 +11,7 @@ import Testing
 import TransparencyLog
 
 /// The programs on a broker with TLS, SASL and access control, each with the rights of docs/security.md and no others.
-@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(10))) struct SecurityTests {
+@Loop @Suite(RealBroker.isThere, .serialized, .timeLimit(.minutes(30))) struct SecurityTests {
   @Test func eachProgramDoesItsWorkWithTheRightsOfTheTable() async throws {
     try await run { rehearsal in
       try await rehearsal.anEventHasAllItsEffects()

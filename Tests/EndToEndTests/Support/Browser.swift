@@ -58,15 +58,20 @@ final class Browser {
 
   private init(_ origin: String, _ client: HTTPClient, _ folder: String) async throws {
     (self.origin, self.client) = (origin, client)
+    // On a busy machine it may take longer to start, and to run a script, than a person would wait.
+    let patience = 300_000
     let options: [String: Any] = [
-      "binary": "/usr/bin/chromium",
+      "binary": "/usr/bin/chromium", "browserStartupTimeout": patience,
       // The tests may run as root, in a container: what is opened is our own.
       "args": [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,900",
         "--no-proxy-server", "--user-data-dir=\(folder)/browser",
       ],
     ]
-    let capabilities: [String: Any] = ["acceptInsecureCerts": true, "goog:chromeOptions": options]
+    let capabilities: [String: Any] = [
+      "acceptInsecureCerts": true, "goog:chromeOptions": options,
+      "timeouts": ["script": patience, "pageLoad": patience],
+    ]
     let answer = try await Self.post(
       client, "\(origin)/session", ["capabilities": ["alwaysMatch": capabilities]])
     session = try #require((answer as? [String: Any])?["sessionId"] as? String)
@@ -122,13 +127,14 @@ final class Browser {
 
   /// Does something with an element, and finds it anew where the page has put another one in its place meanwhile.
   private func post(_ selector: String, _ action: String, _ words: [String: Any]) async throws {
-    while true {
+    for _ in 0..<100 {
       let url = "\(origin)/session/\(session)/element/\(try await find(selector))/\(action)"
       let response = try await Self.response(client, url, words)
       if response.status == 404, String(decoding: response.body, as: UTF8.self).contains("stale element") { continue }
       _ = try Self.value(response, url)
       return
     }
+    try #require(Bool(false), "\(selector) is replaced again and again")
   }
 
   private func get(_ path: String) async throws -> Any {
@@ -153,7 +159,7 @@ final class Browser {
     return try await client.send(
       .post(
         body, to: try #require(HTTPClientURL(url)), headers: [("Content-Type", "application/json")],
-        isRepeatable: false, within: .seconds(300), maximumBodySize: 1 << 20))
+        isRepeatable: false, within: .seconds(330), maximumBodySize: 1 << 20))
   }
 
   private static func value(_ response: HTTPClientResponse, _ what: String) throws -> Any {

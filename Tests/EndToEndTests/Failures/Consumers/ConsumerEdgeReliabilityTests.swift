@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What becomes of a running consumer whose topic loses records, or is made anew: see docs/reliability.md.
-@Loop @Suite(.serialized, RealBroker.isThere, .disabled(if: LongTrial.isAsked), .timeLimit(.minutes(10)))
+@Loop @Suite(.serialized, RealBroker.isThere, .disabled(if: LongTrial.isAsked), .timeLimit(.minutes(30)))
 struct ConsumerEdgeReliabilityTests {
   private nonisolated static let patience = Duration.seconds(300)
   private func metric(_ name: String) -> String { #"siwa_consumer_\#(name){consumer="email-relay"}"# }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Short trials of all that may break around the consumers: see docs/reliability.md. `make reliability` has long ones.
-@Loop @Suite(.serialized, RealBroker.isThere, .disabled(if: LongTrial.isAsked), .timeLimit(.minutes(10)))
+@Loop @Suite(.serialized, RealBroker.isThere, .disabled(if: LongTrial.isAsked), .timeLimit(.minutes(30)))
 struct ConsumerReliabilityTests {
   @Test func eachEventHasOneEffectWhateverBreaks() async throws {
     _ = try await ConsumerTrial.run(

@@ -55,7 +55,7 @@ final class ErasureService {
         service:
           url: http://\(server.map { "\($0.address)" } ?? "")/
           secret: service-secret
-          deadline: 500ms
+          deadline: 3s
     """
   }
 
