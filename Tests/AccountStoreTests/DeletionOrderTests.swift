@@ -6,7 +6,7 @@ import Testing
 @testable import AccountStore
 
 /// A sign-in and a deletion of one person, in every order of their steps.
-@Loop @Suite(.timeLimit(.minutes(20))) struct DeletionOrderTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct DeletionOrderTests {
   private let account = Sample.account()
 
   private nonisolated static func id(_ number: Int = 1) -> EventID { Sample.valid(EventID("deletion-\(number)")) }

@@ -335,7 +335,7 @@ import Testing
   }
 
   /// Events of people who are erased come again and again while rows are moved: none has an effect.
-  @Test(.timeLimit(.minutes(10)), arguments: Implementation.all)
+  @Test(.timeLimit(.minutes(30)), arguments: Implementation.all)
   func fencesHoldWhileConsumersSettleAndRowsAreMoved(_ implementation: Implementation) async throws {
     let prepared = try await implementation.prepare()
     let (store, other) = (try await prepared.open(), try await prepared.open())

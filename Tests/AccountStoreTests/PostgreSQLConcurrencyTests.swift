@@ -243,7 +243,7 @@ import Testing
   }
 
   /// The server is killed while rows are moved to another hashing key, and while it settles.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aServerThatIsKilledWhileRowsAreMovedLosesNoFence() async throws {
     var random = SeededRandom()
     let server = try await PostgreSQLServer()
@@ -276,7 +276,7 @@ import Testing
   }
 
   /// The server is killed while it settles, again and again, as by power cuts.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aKilledServerLeavesWholeGroups() async throws {
     var random = SeededRandom()
     let server = try await PostgreSQLServer()

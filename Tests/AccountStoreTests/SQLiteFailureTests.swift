@@ -80,7 +80,7 @@ import Testing
   }
 
   /// Whatever the program said before it was killed is there, and nothing by halves.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aKilledProcessLeavesWholeBatches() async throws {
     var random = SeededRandom()
     await (try await rig.open()).close()
@@ -125,7 +125,7 @@ import Testing
     await store.close()
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func eachEventIsAppliedByOneOfManyProcesses() async throws {
     await (try await rig.open()).close()
     let words = ["compete", rig.files.path, "1600"]

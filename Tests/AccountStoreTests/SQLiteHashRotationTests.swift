@@ -74,7 +74,7 @@ import Testing
     #expect(try rig.number("SELECT count(*) FROM erasure_progress") == 1)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whereverARotationIsKilledTheNextOneBringsItToItsEnd() async throws {
     let store = try await rig.open()
     let erased = (0..<700).map { Sample.account($0) }
@@ -128,7 +128,7 @@ import Testing
   }
 
   /// Several processes settle the same events, each with hashes that it has made at some time, while another one rotates.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func processesSettleOnWhileAnotherOneRotates() async throws {
     let store = try await rig.open()
     _ = try await store.settle(

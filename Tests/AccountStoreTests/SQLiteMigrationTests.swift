@@ -145,7 +145,7 @@ import Testing
   }
 
   /// It is of the one version or of the other, and has all that it had.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aMigrationThatIsKilledHasHappenedOrNot() async throws {
     let store = try await rig.open()
     try await Population.settle(in: store)
@@ -186,7 +186,7 @@ import Testing
     #expect(try rig.number("SELECT count(*) FROM hash_key") == 1)
   }
 
-  @Test(.timeLimit(.minutes(10))) func whoLooksWhileAStoreIsMadeSeesNoneOrAllOfIt() async throws {
+  @Test(.timeLimit(.minutes(30))) func whoLooksWhileAStoreIsMadeSeesNoneOrAllOfIt() async throws {
     let thread = BlockingThread(named: "looking")
     defer { thread.close() }
     for _ in 0..<20 {

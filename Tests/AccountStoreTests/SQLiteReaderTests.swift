@@ -8,7 +8,7 @@ import Testing
 @testable import AccountStore
 
 /// Mailers and applications ask while others write.
-@Loop @Suite(.timeLimit(.minutes(10))) struct SQLiteReaderTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct SQLiteReaderTests {
   private let rig: SQLiteRig
   private let now = Sample.time(10_000)
 

@@ -9,7 +9,7 @@ import Testing
 @testable import AccountStore
 
 /// People sign in at once: what is asked for while the disk is busy is written together.
-@Loop @Suite(.timeLimit(.minutes(10))) struct SharedCommitsTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct SharedCommitsTests {
   private let rig: SQLiteRig
 
   init() throws { rig = try SQLiteRig() }

@@ -9,7 +9,7 @@ import Testing
 
 /// Applications ask at once: what is asked for in one turn of the loop, or while others are answered, is answered as of one
 /// moment.
-@Loop @Suite(.timeLimit(.minutes(10))) struct SharedReadsTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct SharedReadsTests {
   private let rig: SQLiteRig
 
   init() throws { rig = try SQLiteRig() }

@@ -26,7 +26,7 @@ import Testing
   private nonisolated static let accounts = (1...3).map { Sample.account($0) }
   private nonisolated static let consumers = [Sample.relay, Sample.eraser, Sample.revoker]
 
-  @Test(.timeLimit(.minutes(10)), arguments: pairs)
+  @Test(.timeLimit(.minutes(30)), arguments: pairs)
   func bothComeToTheSame(_ pair: Pair) async throws {
     try await PreparedStore.with(pair.one) { one, oneAdministration throws in
       let prepared = try await pair.other.prepare()

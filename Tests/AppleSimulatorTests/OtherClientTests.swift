@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Somebody else's client of OAuth 2 and OpenID Connect judges the simulator.
-@Loop @Suite(.timeLimit(.minutes(10))) struct OtherClientTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct OtherClientTests {
   private static let redirectURI = "https://shop.example.com/signed-in"
 
   @Test func authlibSignsInRefreshesAndRevokes() async throws {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The simulated Apple's pages in a real browser.
-@Loop @Suite(Browser.isThere, .serialized, .timeLimit(.minutes(20))) struct BrowserPagesTests {
+@Loop @Suite(Browser.isThere, .serialized, .timeLimit(.minutes(30))) struct BrowserPagesTests {
   private static let (team, client) = ("A1B2C3D4E5", "com.example.web")
 
   /// An app that gets what browsers bring.

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct BlockingThreadTests {
+@Suite(.timeLimit(.minutes(30))) struct BlockingThreadTests {
   @Loop
   @Test func runsWorkInTheOrderInWhichItWasGiven() async {
     let thread = BlockingThread(named: "test-blocking")

@@ -5,7 +5,7 @@ import Testing
 @testable import EventLoop
 
 /// Each in a process of its own, whose limit it changes.
-@Suite(.timeLimit(.minutes(10))) struct DescriptorLimitTests {
+@Suite(.timeLimit(.minutes(30))) struct DescriptorLimitTests {
   @Test func aProgramHasAllDescriptorsThatItMayHave() async {
     await #expect(processExitsWith: .exitCode(0)) {
       var limit = rlimit(rlim_cur: 64, rlim_max: 512)

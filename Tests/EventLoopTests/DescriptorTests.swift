@@ -4,7 +4,7 @@ import Testing
 
 @testable import EventLoop
 
-@Suite(.timeLimit(.minutes(10))) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(30))) struct DescriptorTests {
   @Loop
   @Test func wakesAReaderWhenThereIsSomethingToRead() async throws {
     let (ours, theirs) = try socketPair()

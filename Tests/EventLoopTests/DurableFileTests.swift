@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A file that is replaced as a whole.
-@Suite(.timeLimit(.minutes(10))) struct DurableFileTests {
+@Suite(.timeLimit(.minutes(30))) struct DurableFileTests {
   private let files = TemporaryDirectory()
 
   /// As two containers that share a folder: their processes have the same number.

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct ExternalProgramTests {
+@Suite(.timeLimit(.minutes(30))) struct ExternalProgramTests {
   private static let patience = Duration.seconds(300)
 
   private func run(

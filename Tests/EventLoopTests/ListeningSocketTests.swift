@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(10))) struct ListeningSocketTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct ListeningSocketTests {
   /// The task prefers no executor, so it gives way several times on its way into the wait; in whichever turn of the
   /// loop the connection comes, it is accepted.
   @Test(arguments: 0..<12)

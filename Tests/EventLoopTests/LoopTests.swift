@@ -5,7 +5,7 @@ import Testing
 
 @testable import EventLoop
 
-@Suite(.timeLimit(.minutes(10))) struct LoopTests {
+@Suite(.timeLimit(.minutes(30))) struct LoopTests {
   @Loop private static func thread() -> UInt64 { UInt64(pthread_self()) }
 
   @Test func runsIsolatedCodeOnOneThread() async {

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10)), .serialized) struct SignalsTests {
+@Suite(.timeLimit(.minutes(30)), .serialized) struct SignalsTests {
   /// In the tests the loop's thread blocks every signal, so one that is sent to that thread alone waits for a reader.
   @Loop
   @Test func arriveInTheLoopInsteadOfInterruptingIt() async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import HTTPServer
 
 /// A certificate that is replaced on disk while the server runs.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct CertificateRenewalTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct CertificateRenewalTests {
   private let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 
   /// How operators and their tools replace a file. Each puts a pair where the configuration of `Place` looks for it.

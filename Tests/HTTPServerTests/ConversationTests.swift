@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Requests and answers on one connection, without TLS.
-@Suite(.timeLimit(.minutes(10))) struct ConversationTests {
+@Suite(.timeLimit(.minutes(30))) struct ConversationTests {
   // MARK: One request after another
 
   @Loop

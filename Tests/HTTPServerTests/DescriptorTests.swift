@@ -6,7 +6,7 @@ import Testing
 @testable import HTTPServer
 
 /// A loop that has no descriptors left, each in a process of its own.
-@Suite(.timeLimit(.minutes(10))) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(30))) struct DescriptorTests {
   private static let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
   /// From here on the loop can have only `count` further descriptors.

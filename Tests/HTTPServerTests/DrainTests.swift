@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// How a server ends, and how connections do.
-@Suite(.timeLimit(.minutes(10))) struct DrainTests {
+@Suite(.timeLimit(.minutes(30))) struct DrainTests {
   private let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
   @Loop

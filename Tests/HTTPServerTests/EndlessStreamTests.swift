@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Answers that go on for as long as there is something to say.
-@Loop @Suite(.timeLimit(.minutes(10))) struct EndlessStreamTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EndlessStreamTests {
   private let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
   private let moment = Duration.milliseconds(50)
 

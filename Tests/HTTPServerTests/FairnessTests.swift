@@ -6,7 +6,7 @@ import Testing
 @testable import HTTPServer
 
 /// Who behaves is served beside who does not: by counting turns and pieces of work, not by a clock.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct FairnessTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct FairnessTests {
   private let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
   private let refused = "GET /refused HTTP/1.1\r\nHost: a\r\n\r\n"
 

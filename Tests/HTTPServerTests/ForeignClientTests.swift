@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Other people's TLS and HTTP against the server.
-@Suite(.timeLimit(.minutes(10))) struct ForeignClientTests {
+@Suite(.timeLimit(.minutes(30))) struct ForeignClientTests {
   @Loop
   @Test(Python.isThere) func pythonAgrees() async throws {
     let certificate = try TestCertificate()

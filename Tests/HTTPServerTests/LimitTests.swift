@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What peers may send, how long they may take, and how many there may be.
-@Suite(.timeLimit(.minutes(10))) struct LimitTests {
+@Suite(.timeLimit(.minutes(30))) struct LimitTests {
   // MARK: How much
 
   @Loop

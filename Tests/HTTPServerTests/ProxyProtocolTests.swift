@@ -6,7 +6,7 @@ import Testing
 @testable import HTTPServer
 
 /// Connections that a load balancer forwards.
-@Suite(.timeLimit(.minutes(10))) struct ProxyProtocolTests {
+@Suite(.timeLimit(.minutes(30))) struct ProxyProtocolTests {
   private let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
   private let header = "PROXY TCP4 203.0.113.7 192.0.2.1 12345 8443\r\n"
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Servers that share a port, started and stopped while clients connect.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct SharedPortTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct SharedPortTests {
   /// Eight threads of another program connect as fast as they can, with one request each; meanwhile one of two servers
   /// ends in good order and another begins, several times. Whoever chose the one that ends is served by it, or, after a
   /// second, by another: nobody is refused or reset.

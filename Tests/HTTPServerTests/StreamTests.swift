@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Answers that are sent piece by piece.
-@Suite(.timeLimit(.minutes(10))) struct StreamTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamTests {
   private struct Broken: Error {}
 
   private static func stream(_ pieces: [String], thenBreak: Bool = false) -> HTTPServer.Handler {

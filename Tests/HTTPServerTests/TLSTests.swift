@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPServer
 
 /// What TLS adds: handshakes, records that come in pieces, ends with and without goodbye.
-@Suite(.timeLimit(.minutes(10))) struct TLSTests {
+@Suite(.timeLimit(.minutes(30))) struct TLSTests {
   private let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 
   @Loop

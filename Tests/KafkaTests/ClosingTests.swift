@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ClosingTests {
   /// librdkafka's handle must not go while a call still uses it.
-  @Loop @Test(.timeLimit(.minutes(10))) func closingWaitsForAQuestionThatIsOnItsWay() async throws {
+  @Loop @Test(.timeLimit(.minutes(30))) func closingWaitsForAQuestionThatIsOnItsWay() async throws {
     // Nobody listens there, so the question takes all the time that it is given.
     let nobody = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")])
     let producer = try Producer(nobody, deadline: .seconds(1), log: { _ in })
@@ -21,7 +21,7 @@ import Testing
   }
 
   /// librdkafka would end the process: its issue 4381.
-  @Test(.timeLimit(.minutes(10))) func aMemberMayEndBeforeItIsGivenAnything() async {
+  @Test(.timeLimit(.minutes(30))) func aMemberMayEndBeforeItIsGivenAnything() async {
     for isClosed in [true, false] {
       if isClosed {
         await #expect(processExitsWith: .success) { try await endBetweenJoiningAndSynchronizing(isClosed: true) }
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Loop @Test(.timeLimit(.minutes(10))) func aProducerThatIsDroppedAnswersWhoeverWaits() async throws {
+  @Loop @Test(.timeLimit(.minutes(30))) func aProducerThatIsDroppedAnswersWhoeverWaits() async throws {
     let nobody = try KafkaConfiguration(properties: [("bootstrap.servers", "127.0.0.1:9")])
     var producer: Producer? = try Producer(nobody, deadline: .seconds(600), log: { _ in })
     let result = await withCheckedContinuation { continuation in
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// Else the kernel would go on sending for a producer that was closed, or a process that was killed.
-  @Loop @Test(.timeLimit(.minutes(10))) func whatWasNotSentEndsWithItsConnection() async throws {
+  @Loop @Test(.timeLimit(.minutes(30))) func whatWasNotSentEndsWithItsConnection() async throws {
     let cluster = try Cluster.embedded()
     let port = try #require(cluster.bootstrapServers.split(separator: ":").last.flatMap { UInt16($0) })
     let topic = try await cluster.makeTopic(1)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a member can ask of its partitions and its group, on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct ExtentTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct ExtentTests {
   private nonisolated static let patience = Duration.seconds(300)
 
   @Test func whatPartitionsHoldIsAnsweredTogetherWithTheFirstRecordThatIsNewer() async throws {
@@ -121,7 +121,7 @@ import Testing
 }
 
 /// The same on librdkafka's own cluster, which keeps no times.
-@Loop @Suite(.timeLimit(.minutes(10))) struct EmbeddedExtentTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EmbeddedExtentTests {
   @Test func nothingIsNewerThanAnyTime() async throws {
     let cluster = try Cluster.embedded()
     let topic = try await cluster.makeTopic(1)

@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func aPartitionWithoutALeaderIsNamedByTheCheck() async throws {
+  @Test(.timeLimit(.minutes(30))) func aPartitionWithoutALeaderIsNamedByTheCheck() async throws {
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 2)
     let consumer = try Consumer(
@@ -55,7 +55,7 @@ import Testing
     await consumer.close()
   }
 
-  @Test(.timeLimit(.minutes(10))) func aReaderWithoutAGroupNeedsNoGroup() async throws {
+  @Test(.timeLimit(.minutes(30))) func aReaderWithoutAGroupNeedsNoGroup() async throws {
     let embedded = try EmbeddedCluster(brokers: 1)
     try embedded.createTopic("topic", partitions: 1)
     embedded.refuseGroups()
@@ -134,7 +134,7 @@ import Testing
     #expect(consequences == [.uncertain, .uncertain, .uncertain, .fatal, .fatal])
   }
 
-  @Test(.timeLimit(.minutes(10))) func waitsForRoomOnlyForItsPartOfTheDeadline() async throws {
+  @Test(.timeLimit(.minutes(30))) func waitsForRoomOnlyForItsPartOfTheDeadline() async throws {
     let configuration = try KafkaConfiguration(properties: [
       ("bootstrap.servers", Self.nowhere), ("queue.buffering.max.messages", "1"),
     ])
@@ -194,7 +194,7 @@ import Testing
 
 /// What a broker does that is killed, frozen or stricter than the producer knows.
 @Loop @Suite(RealBroker.isThere) struct RealBrokerFailureTests {
-  @Test(.timeLimit(.minutes(10))) func answersWithinTheDeadlineWhenTheBrokerIsKilled() async throws {
+  @Test(.timeLimit(.minutes(30))) func answersWithinTheDeadlineWhenTheBrokerIsKilled() async throws {
     let broker = try await RealBroker()
     let (producer, topic) = try await producer(on: broker)
     try await untilItSucceeds { _ = try await producer.send(KafkaRecord(topic: topic, key: nil, value: [0])) }
@@ -211,7 +211,7 @@ import Testing
     _ = await producer.close(within: .milliseconds(100))
   }
 
-  @Test(.timeLimit(.minutes(10))) func cannotKnowWhatAFrozenBrokerDid() async throws {
+  @Test(.timeLimit(.minutes(30))) func cannotKnowWhatAFrozenBrokerDid() async throws {
     let broker = try await RealBroker()
     let (producer, topic) = try await producer(on: broker)
     try await untilItSucceeds { _ = try await producer.send(KafkaRecord(topic: topic, key: [0], value: [0])) }
@@ -229,7 +229,7 @@ import Testing
     #expect(await producer.close(within: .seconds(300)) == 0)
   }
 
-  @Test(.timeLimit(.minutes(10))) func isToldThatTheTopicTakesNoSuchRecord() async throws {
+  @Test(.timeLimit(.minutes(30))) func isToldThatTheTopicTakesNoSuchRecord() async throws {
     let broker = try await RealBroker.shared()
     try await makeRealTopic(
       NewTopic("strict", partitions: 1, replicationFactor: nil, settings: ["max.message.bytes": "1000"]), on: broker)
@@ -242,7 +242,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func makesATopicOnceAndNoneThatCannotBe() async throws {
+  @Test(.timeLimit(.minutes(30))) func makesATopicOnceAndNoneThatCannotBe() async throws {
     let broker = try await RealBroker.shared()
     let admin = try Admin(Cluster.real(broker).configuration(), log: { _ in })
     let topic = NewTopic("made-once", partitions: 2, replicationFactor: 1, settings: ["cleanup.policy": "compact"])

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What members of a group can rely on, on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct GroupTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct GroupTests {
   private nonisolated static let patience = Duration.seconds(300)
 
   @Test func nobodyDoesAgainWhatWasHandedOver() async throws {

@@ -9,7 +9,7 @@ import Testing
 /// Whoever asks is answered within the limit, also while no broker is there.
 ///
 /// Tests/run keeps these from a process that Swift Testing starts programs in: see `EmbeddedCluster.setReachable`.
-@Loop @Suite(.timeLimit(.minutes(10))) struct LimitTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct LimitTests {
   private let cluster: EmbeddedCluster
   private let configuration: KafkaConfiguration
   private let partition = TopicPartition("topic", 0)

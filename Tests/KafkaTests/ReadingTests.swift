@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What a reader and an operator can do with partitions, on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct ReadingTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct ReadingTests {
   private nonisolated static let patience = Duration.seconds(300)
 
   @Test func aPausedPartitionGoesOnWhereItStopped() async throws {

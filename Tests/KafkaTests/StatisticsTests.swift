@@ -17,7 +17,7 @@ import Testing
     #expect([statistics.failures, statistics.retries, statistics.timeouts] == [11, 22, 33])
   }
 
-  @Test(.timeLimit(.minutes(10))) func aProducerTellsHowItIs() async throws {
+  @Test(.timeLimit(.minutes(30))) func aProducerTellsHowItIs() async throws {
     let cluster = try Cluster.embedded()
     let topic = try await cluster.makeTopic(1)
     try await cluster.withProducer([("statistics.interval.ms", "50")]) { producer in

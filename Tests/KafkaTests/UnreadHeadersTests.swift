@@ -5,7 +5,7 @@ import Testing
 @testable import Kafka
 
 /// Headers are left where librdkafka has them, and yet are there for as long as their record is.
-@Loop @Suite(.timeLimit(.minutes(10))) struct UnreadHeadersTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct UnreadHeadersTests {
   private let cluster: Cluster
   private let consumer: Consumer
 

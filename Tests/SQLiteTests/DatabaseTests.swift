@@ -122,7 +122,7 @@ import Testing
   }
 
   /// SQLite itself waits for no lock while it gives a file its form.
-  @Test(.timeLimit(.minutes(10))) func somebodyElsesLockOnANewFileIsWaitedFor() async throws {
+  @Test(.timeLimit(.minutes(30))) func somebodyElsesLockOnANewFileIsWaitedFor() async throws {
     let path = files.write("test.sqlite", "")
     let other = try Database(path, .foreign(foreignKeys: false, statementTimeout: .seconds(300)), busyTimeout: .zero)
     let thread = BlockingThread(named: "database")

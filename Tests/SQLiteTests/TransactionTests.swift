@@ -147,7 +147,7 @@ import Testing
   }
 
   /// The program says what was committed; whatever it said before it was killed is there, and nothing by halves.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatWasCommittedSurvivesTheProcess() async throws {
     var random = SeededRandom()
     var promised: Set<Int64> = []

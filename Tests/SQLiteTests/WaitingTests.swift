@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a thread does that must not wait.
-@Suite(.timeLimit(.minutes(10))) struct WaitingTests {
+@Suite(.timeLimit(.minutes(30))) struct WaitingTests {
   private let files = TemporaryDirectory()
   private var path: String { files.path + "/test.sqlite" }
 

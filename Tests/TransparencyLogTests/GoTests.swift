@@ -5,7 +5,7 @@ import Testing
 @testable import TransparencyLog
 
 /// What we write, as Go's implementation reads it, and what Go writes, as ours does.
-@Suite(GoJudge.isThere, .timeLimit(.minutes(10))) struct GoTests {
+@Suite(GoJudge.isThere, .timeLimit(.minutes(30))) struct GoTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
 

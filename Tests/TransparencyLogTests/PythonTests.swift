@@ -5,7 +5,7 @@ import Testing
 @testable import TransparencyLog
 
 /// What we write, as `docs/verify.py` judges it, which shares nothing with us.
-@Suite(Python.isThere, .timeLimit(.minutes(10))) struct PythonTests {
+@Suite(Python.isThere, .timeLimit(.minutes(30))) struct PythonTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
 

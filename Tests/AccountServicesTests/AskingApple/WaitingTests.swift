@@ -8,7 +8,7 @@ import TransparencyLog
 @testable import AccountServices
 
 /// How what waits on the loop learns of what comes between its look and its wait.
-@Loop @Suite(.timeLimit(.minutes(20))) struct WaitingTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct WaitingTests {
   /// What is waited for.
   @Loop private final class Door {
     let waiting = Waiting(.system)

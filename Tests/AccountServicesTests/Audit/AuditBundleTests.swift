@@ -8,7 +8,7 @@ import Testing
 import TransparencyLog
 
 /// A bundle has no byte that does not count.
-@Suite(.timeLimit(.minutes(10))) struct AuditBundleTests {
+@Suite(.timeLimit(.minutes(30))) struct AuditBundleTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
 

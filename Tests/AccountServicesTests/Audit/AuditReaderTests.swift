@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What is read of the audited topics, and what is said of what is not there.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AuditReaderTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AuditReaderTests {
   private let cluster = MemoryCluster()
   private let events = TopicPartition.events(0)
   private let outcomes = TopicPartition(Topic.outcomes.name, 0)

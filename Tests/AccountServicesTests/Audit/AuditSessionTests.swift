@@ -11,7 +11,7 @@ import Testing
 import TransparencyLog
 
 /// From the topics to a published checkpoint, and on after whatever has happened.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AuditSessionTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AuditSessionTests {
   private let rig: AuditRig
 
   init() throws { rig = try AuditRig() }

@@ -9,7 +9,7 @@ import Testing
 import TransparencyLog
 
 /// What readers of the log get over a real socket: what the published checkpoint covers, and nothing else of its directory.
-@Loop @Suite(.timeLimit(.minutes(10))) struct LogEndpointTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct LogEndpointTests {
   private let files = TemporaryDirectory()
   private let log: SampleLog
   private let registry = MetricsRegistry()

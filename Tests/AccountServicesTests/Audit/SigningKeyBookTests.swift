@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// A key that is missing is waited for, and never for long.
-@Loop @Suite(.timeLimit(.minutes(20))) struct SigningKeyBookTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct SigningKeyBookTests {
   private let clock = ManualAlarm()
   private let log = CapturedLog()
 

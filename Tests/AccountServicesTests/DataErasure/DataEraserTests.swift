@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What an event does to the targets that the policy names, over a real store.
-@Loop @Suite(.timeLimit(.minutes(10))) struct DataEraserTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct DataEraserTests {
   private let shop = ScriptedTarget(holding: 12)
   private let search = ScriptedTarget(holding: 3)
 

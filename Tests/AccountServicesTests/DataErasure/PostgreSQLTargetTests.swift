@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// An application's PostgreSQL, and statements that its operator wrote.
-@Loop @Suite(PostgreSQLServer.isThere, .timeLimit(.minutes(10))) struct PostgreSQLTargetTests {
+@Loop @Suite(PostgreSQLServer.isThere, .timeLimit(.minutes(30))) struct PostgreSQLTargetTests {
   private let order = ErasureOrder.sample
 
   private nonisolated static let countUsers = "SELECT count(*) FROM person WHERE apple_sub = $1 AND apple_team = $2"

@@ -8,7 +8,7 @@ import Testing
 @testable import Kafka
 
 /// Tombstones on the topics of a real broker: librdkafka's own cluster knows no topic's settings.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct TombstonesTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct TombstonesTests {
   private let order = ErasureOrder.sample
 
   /// Runs `body` with a target on a new topic of three partitions.

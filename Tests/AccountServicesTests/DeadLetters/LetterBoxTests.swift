@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// Letters on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct LetterBoxTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct LetterBoxTests {
   private nonisolated static let patience = Duration.seconds(300)
   private nonisolated static let retried = LetterDecision(
     .retried, because: nil, by: "grace", at: ProcessorRig.now)

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What is known of mail to somebody, whatever arrives in whichever order.
-@Loop @Suite(.timeLimit(.minutes(10))) struct EmailRelayTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EmailRelayTests {
   private nonisolated static let address = RelayAddress("ada@privaterelay.appleid.com")
 
   /// What happened, at which second.

@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 /// What mailers are told, over a real store and a real socket.
-@Loop @Suite(.timeLimit(.minutes(10))) struct RelayEndpointTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct RelayEndpointTests {
   private static let token = "a-token-of-more-than-thirty-two-characters"
   private static let team = "A1B2C3D4E5"
 

@@ -10,7 +10,7 @@ import Testing
 @testable import Kafka
 
 @Loop @Suite struct KafkaEventLogTests {
-  @Test(.timeLimit(.minutes(10))) func aDeadProducerIsReplaced() async throws {
+  @Test(.timeLimit(.minutes(30))) func aDeadProducerIsReplaced() async throws {
     let cluster = try EmbeddedCluster(brokers: 1)
     for topic in [Topic.accountEvents, .quarantine] { try cluster.createTopic(topic.name, partitions: 1) }
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
@@ -52,7 +52,7 @@ import Testing
     _ = consume cluster
   }
 
-  @Test(.timeLimit(.minutes(10))) func aRecordOfAnEventIsTheSameInEitherForm() async throws {
+  @Test(.timeLimit(.minutes(30))) func aRecordOfAnEventIsTheSameInEitherForm() async throws {
     let cluster = try EmbeddedCluster(brokers: 1)
     try cluster.createTopic(Topic.signingKeys.name, partitions: 1)
     let configuration = try KafkaConfiguration(properties: [("bootstrap.servers", cluster.bootstrapServers)])
@@ -81,7 +81,7 @@ import Testing
 }
 
 /// A real broker: librdkafka's own cluster knows no topic's settings.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct LargeBatchTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct LargeBatchTests {
   @Test func whatATopicRefusesInABatchItTakesAloneUnlessItIsTooLargeItself() async throws {
     let broker = try await RealBroker.shared()
     let topic = Topic.retries(of: "crowded")

@@ -9,7 +9,7 @@ import Testing
 
 /// What is announced of events where processes end in the middle, partitions are claimed by others or begin anew, and the
 /// store fails at that moment.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AnnouncingEdgesTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AnnouncingEdgesTests {
   private func said(_ rig: ProcessorRig) -> [String] {
     rig.cluster.appended(on: Topic.outcomes.name).map { String(decoding: $0.value ?? [], as: UTF8.self) }
   }

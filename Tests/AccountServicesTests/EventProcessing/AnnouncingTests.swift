@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What follows from an event is announced, whenever a process ends; and a second time only where nobody can know.
-@Loop @Suite(.timeLimit(.minutes(10))) struct AnnouncingTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct AnnouncingTests {
   func said(_ rig: ProcessorRig) -> [String] {
     rig.cluster.appended(on: Topic.outcomes.name).map { String(decoding: $0.value ?? [], as: UTF8.self) }
   }

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// A consumer as a service, whose group cannot always be gone on with.
-@Loop @Suite(.timeLimit(.minutes(10))) struct ConsumerServiceTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct ConsumerServiceTests {
   @Test func aGroupThatCannotBeGoneOnWithIsJoinedAnewAndNothingIsDoneTwice() async throws {
     let (calls, gate) = (Calls(), Signal())
     let members = Members()

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What happens to an event that cannot be processed, and to all others.
-@Loop @Suite(.timeLimit(.minutes(10))) struct FailingEventTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct FailingEventTests {
   private let deadLetters = "apple.account-events.sample.dead-letters.v1"
 
   @Test func anEventThatHasFailedOftenBeforeItCameHereIsAnErrorOnce() async throws {

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Consumers as services in a group, on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct GroupProcessingTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct GroupProcessingTests {
   @Test func whoeverComesAndGoesInTheMiddleNoEventIsDoneTwiceAndNoneIsMissing() async throws {
     let stage = try await Stage()
     let first = try await stage.join()

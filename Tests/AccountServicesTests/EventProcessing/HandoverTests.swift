@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Partitions that come and go while events are under way.
-@Loop @Suite(.timeLimit(.minutes(10))) struct HandoverTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct HandoverTests {
   private let outcomes = Topic.outcomes.name
 
   @Test func whatIsBeingWorkedOnIsFinishedBeforeAPartitionGoesAndNothingElseIsBegun() async throws {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The store, the log and the room for records: away, and back.
-@Loop @Suite(.timeLimit(.minutes(10))) struct OutageTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct OutageTests {
   @Test(arguments: [WatchedStore.Call.standings, .settle, .claim])
   func eventsWaitForTheStoreAndNothingIsLost(_ call: WatchedStore.Call) async throws {
     let calls = Calls()

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// From a record to its effect.
-@Loop @Suite(.timeLimit(.minutes(10))) struct ProcessingTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct ProcessingTests {
   private let outcomes = Topic.outcomes.name
 
   @Test func anEventIsProcessedSettledAnnouncedAndThenCommitted() async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A partition of which nothing comes does not look like one on which there is nothing.
-@Loop @Suite(.timeLimit(.minutes(10))) struct SilentPartitionTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct SilentPartitionTests {
   private let one = TopicPartition.events(0)
   private let other = TopicPartition.events(1)
 

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What a topic no longer has, and what begins anew: nothing is passed over unseen.
-@Loop @Suite(.timeLimit(.minutes(10))) struct TopicEdgeTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TopicEdgeTests {
   private let place = TopicPartition.events(0)
   private func missing(_ rig: ProcessorRig) -> String? { rig.metric("siwa_consumer_records_missing_total") }
   private func begunAnew(_ rig: ProcessorRig) -> String? { rig.metric("siwa_consumer_partitions_begun_anew_total") }

@@ -12,7 +12,7 @@ import Testing
 @testable import AccountServices
 
 /// Events of our own on their way to Kafka, whatever is killed when.
-@Loop @Suite(.timeLimit(.minutes(20))) struct OutboxPublisherTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct OutboxPublisherTests {
   @Test func whatWaitsIsPublishedOnceAndInOrder() async throws {
     try await Rig.run { rig in
       for number in 1...300 { try await rig.ask(number) }

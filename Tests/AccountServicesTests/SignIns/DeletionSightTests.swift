@@ -10,7 +10,7 @@ import Testing
 @testable import AccountServices
 
 /// Deletions, and apps that do not share consent.
-@Loop @Suite(.timeLimit(.minutes(20))) struct DeletionSightTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct DeletionSightTests {
   private func with(
     _ body: @Loop (WatchedStore, Deletions, AccountSight, Account, ClientID, ClientID) async throws -> Void
   ) async throws {

@@ -11,7 +11,7 @@ import Testing
 @testable import AccountServices
 
 /// What applications are told of deletions that people have asked for.
-@Loop @Suite(.timeLimit(.minutes(20))) struct DeletionsTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct DeletionsTests {
   @Test func whoHasNoAppOfTheTeamSeesNothing() async throws {
     try await Rig.run { rig in
       let id = try await rig.signIn()

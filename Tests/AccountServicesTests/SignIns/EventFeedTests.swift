@@ -10,7 +10,7 @@ import Testing
 @testable import AccountServices
 
 /// What streams read: nothing is left out, nothing comes twice, whatever happens to the topic and however slow they are.
-@Loop @Suite(.timeLimit(.minutes(20))) struct EventFeedTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EventFeedTests {
   /// A topic in memory, and those who read it.
   @Loop
   private final class MemoryTopic {

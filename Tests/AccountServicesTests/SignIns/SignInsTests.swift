@@ -15,7 +15,7 @@ import Testing
 @testable import AccountServices
 
 /// What becomes of tokens where the store fails once Apple has granted them, and of exchanges that were broken off.
-@Loop @Suite(.timeLimit(.minutes(20))) struct SignInsTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct SignInsTests {
   private let ada = Person(named: "Ada")
 
   @Test func aTokenThatTheStoreDidNotTakeIsTakenWhenTheProgramEnds() async throws {

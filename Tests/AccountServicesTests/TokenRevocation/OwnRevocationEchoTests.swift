@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Apple's `consent-revoked` for what we have revoked ourselves.
-@Loop @Suite(.timeLimit(.minutes(10))) struct OwnRevocationEchoTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct OwnRevocationEchoTests {
   @Test func theEchoOfOurOwnRevocationHasNoEffectAndSaysSo() async throws {
     try await RevokerRig.run { rig in
       try await rig.signIn(at: 10)

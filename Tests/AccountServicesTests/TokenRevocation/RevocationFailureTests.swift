@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Apple fails, or we do: one effect, and nothing missing.
-@Loop @Suite(.timeLimit(.minutes(10))) struct RevocationFailureTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct RevocationFailureTests {
   private let whole = ["event-20 tokens-revoked", "event-20 sessions-ended"]
 
   @Test(arguments: [TokensAnswer.lost, .failedLate])

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What each event does to tokens, here and at Apple.
-@Loop @Suite(.timeLimit(.minutes(10))) struct TokenRevokerTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TokenRevokerTests {
   @Test(arguments: [AccountEvent.Kind.consentRevoked, .credentialInvalid, .accountDelete])
   func whatAppleSaysIsOverEndsTheTokensWithoutACall(_ kind: AccountEvent.Kind) async throws {
     try await RevokerRig.run { rig in

@@ -11,7 +11,7 @@ import Testing
 @testable import AppleID
 
 /// What the validation asks Apple, how often, and what follows.
-@Loop @Suite(.timeLimit(.minutes(20))) struct ValidationServiceTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct ValidationServiceTests {
   /// More tokens than a test's database has, kept in memory: those first that were given out longest ago.
   @Loop
   private final class Population {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Topics that are read from their beginning to their end, on a real broker.
-@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(10))) struct TopicPagesTests {
+@Loop @Suite(RealBroker.isThere, .timeLimit(.minutes(30))) struct TopicPagesTests {
   private nonisolated static let patience = Duration.seconds(300)
 
   @Test func readsWhatThereStillIsAndNothingThatComesLater() async throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What is said at start about topics that are less durable than they are to be.
-@Loop @Suite(.timeLimit(.minutes(10))) struct TopicWatchTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TopicWatchTests {
   private let lines = CapturedLog()
   private let registry = MetricsRegistry()
 

@@ -8,7 +8,7 @@ import Testing
 @testable import AppleID
 
 /// Whether it is Apple or the users where nothing can be concluded from the answers, one after the other.
-@Loop @Suite(.timeLimit(.minutes(20))) struct TransferDoubtTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TransferDoubtTests {
   private static let broken = AppleTokenError(.malformedAnswer, "not JSON")
   private static let late = AppleTokenError(.deadline, "nothing came")
 

@@ -11,7 +11,7 @@ import TransparencyLog
 @testable import AccountServices
 
 /// What the sending team hands over, and what the receiving one believes of it.
-@Loop @Suite(.timeLimit(.minutes(20))) struct TransferFilesTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TransferFilesTests {
   private static let time = VirtualClock.start
   nonisolated private static let isAgeThere = FileManager.default.isExecutableFile(atPath: "/usr/bin/age")
 

@@ -9,7 +9,7 @@ import Testing
 @testable import AppleID
 
 /// What a run asks Apple, how often, and what it makes of the answers.
-@Loop @Suite(.timeLimit(.minutes(20))) struct TransferRunTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct TransferRunTests {
   private static let throttled = AppleTokenError(.throttled, "too many", retryAfter: .seconds(30))
   private static let late = AppleTokenError(.deadline, "nothing came")
 

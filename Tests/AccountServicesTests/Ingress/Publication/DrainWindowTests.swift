@@ -6,7 +6,7 @@ import Testing
 
 /// How many records the drain has on their way: what is under way when a process is killed may come twice. Whose these are is
 /// decided in `AccountLanesTests`.
-@Loop @Suite(.timeLimit(.minutes(10))) struct DrainWindowTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct DrainWindowTests {
   @Test func aDrainBeginsWithFewAndEachRecordThatIsThroughMakesRoomForOneMore() async throws {
     try await whileDraining(300) { rig in
       try await expectUnderWay(64, rig)

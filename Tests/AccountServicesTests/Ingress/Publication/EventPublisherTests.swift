@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What was accepted is on the log or in the spool, and in the order of its account.
-@Loop @Suite(.timeLimit(.minutes(10))) struct EventPublisherTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EventPublisherTests {
   @Test func whatTheLogTakesNeverSeesTheSpool() async throws {
     try await PublisherRig.run { rig in
       let acceptance = try await rig.publish("ada", 1)

@@ -7,7 +7,7 @@ import Testing
 @testable import AccountServices
 
 /// The spool's disk answers neither yes nor no.
-@Loop @Suite(.timeLimit(.minutes(10))) struct HangingSpoolTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct HangingSpoolTests {
   /// A disk that hangs until it goes on.
   @Loop private final class Disk {
     private let pipe = Pipe()

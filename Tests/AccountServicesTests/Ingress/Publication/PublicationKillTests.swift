@@ -10,7 +10,7 @@ import Testing
   private let folder = TemporaryDirectory()
 
   /// Each life kills itself at one of its steps: an answer, an append, a report.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatWasAnsweredForStandsOnTheLogInItsOrderWhateverIsKilled() async throws {
     var random = SeededRandom()
     let writer = RunningProgram.path(of: "durable-writer")
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatIsWrittenDownOfAcceptedEventsIsKnownWhateverIsKilled() async throws {
     var random = SeededRandom()
     for round in SeededRandom.rounds(10) {

@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func nobodyElseReadsIt() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func oneAtATimeHasIt() async throws {
     let copies = try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -59,7 +59,7 @@ import Testing
     #expect(copies.count == 1, "they were there until now")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aDirectoryThatOthersWriteToIsNotUsed() async throws {
     #expect(try await rig.refusal(rig.files.path + "/no/where")?.code == .unusableDirectory)
     #expect(try await rig.refusal(rig.files.write("file", ""))?.code == .unusableDirectory)
@@ -67,7 +67,7 @@ import Testing
     #expect(try await rig.refusal()?.code == .unusableDirectory)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func somebodyElsesDatabaseIsLeftAlone() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     do {
@@ -79,7 +79,7 @@ import Testing
     #expect(setAside.isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aLaterVersionIsLeftAlone() async throws {
     try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
     do {
@@ -91,7 +91,7 @@ import Testing
     #expect(refusal?.detail == "spool.sqlite is of version 3, and this program knows 2 at most")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func theFirstVersionIsTakenOver() async throws {
     try await rig.open { for number in 1...3 { _ = try await $0.insert(SpoolRig.record(number)) } }
     do {
@@ -108,7 +108,7 @@ import Testing
     #expect(try SpoolReport(lookingInto: rig.directory, listing: 0).records == 2)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func damageIsSeenAtTheStartAndSetAside() async throws {
     try await rig.open { spool in
       for number in 1...50 { _ = try await spool.insert(SpoolRig.record(number, size: 3000)) }
@@ -135,7 +135,7 @@ import Testing
     try await rig.open { _ in #expect(rig.metric("siwa_spool_set_aside") == "0") }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatIsNoDatabaseIsSetAside() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     _ = rig.files.write("spool/spool.sqlite", String(repeating: "garbage", count: 1000))
@@ -144,7 +144,7 @@ import Testing
   }
 
   /// The process was killed after it had moved the database, and before it had moved its log.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aLogWithoutItsDatabaseFollowsIt() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     // The clock was wrong by years when one was set aside; another one never had a log.
@@ -170,7 +170,7 @@ import Testing
   }
 
   /// As a copy that was broken off leaves it. SQLite would take the database for a new one, and remove the log.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aLogBesideAnEmptyDatabaseIsSetAsideWithIt() async throws {
     #expect(unsafe mkdir(rig.directory, 0o700) == 0)
     _ = rig.files.write("spool/spool.sqlite", "")
@@ -181,7 +181,7 @@ import Testing
   }
 
   /// The process was killed before it had moved anything.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func anEmptyPlaceForADamagedFileIsRemoved() async throws {
     try await rig.open { _ = try await $0.insert(SpoolRig.record(1)) }
     #expect(unsafe mkdir("\(rig.directory)/damaged-2025-12-02T00-00-00.000Z.part", 0o700) == 0)
@@ -189,7 +189,7 @@ import Testing
     #expect(setAside.isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func nothingLingersOnceItIsEmpty() async throws {
     try await rig.open { spool in
       for number in 1...100 { _ = try await spool.insert(SpoolRig.record(number, of: "lingering", size: 10_000)) }

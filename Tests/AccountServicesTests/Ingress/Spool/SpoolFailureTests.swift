@@ -18,7 +18,7 @@ import Testing
     }.get()
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aFullDiskRefusesRecordsAndLetsThemGo() async throws {
     // A page, which is all that a probe writes, finds room there: it would be said again.
     try await rig.open(probing: .seconds(3600)) { spool in
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// On a disk of its own, which the system makes for a moment where it lets us.
-  @Test(.timeLimit(.minutes(10)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
+  @Test(.timeLimit(.minutes(30)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
   func aFullDiskCanBeDrained() async throws {
     let writer = RunningProgram.path(of: "durable-writer")
     let outcome = try await RunningProgram.finish(
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// Where the reserve is there, opening takes from it; where not, the spool waits for room, and says what it holds.
-  @Test(.timeLimit(.minutes(10)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
+  @Test(.timeLimit(.minutes(30)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() })
   func aFullDiskIsNoReasonNotToStart() async throws {
     let writer = RunningProgram.path(of: "durable-writer")
     let outcome = try await RunningProgram.finish(
@@ -84,7 +84,7 @@ import Testing
 
   /// The disk has no room for another file, is full with a damaged file on it, or with one that nobody can read.
   @Test(
-    .timeLimit(.minutes(10)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() },
+    .timeLimit(.minutes(30)), .enabled("no mount namespaces here") { try await Self.hasNamespaces() },
     arguments: [
       (
         "nameless",
@@ -113,7 +113,7 @@ import Testing
     #expect(outcome.errors.contains("the spool's file cannot be opened") == (fault == "later"), "\(outcome)")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func nobodyWaitsForWhatWasSetAsideLater() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aDiskThatRefusesTakesOverNothingUntilItTakesRecordsAgain() async throws {
     try await rig.open { spool in
       let log = MemoryLog()
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aSpoolThatCannotBeReadIsSaidOnce() async throws {
     try await rig.open { spool in
       _ = try await spool.insert(SpoolRig.record(1))
@@ -190,7 +190,7 @@ import Testing
     return try await RunningProgram.finish(path: "/usr/bin/unshare", words).end == .exit(0)
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aRemovalIsTriedUntilTheDiskTakesIt() async throws {
     try await rig.open { spool in
       let sequence = try await spool.insert(SpoolRig.record(1))
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aRemovalThatAlwaysFailsHindersNothingElse() async throws {
     try await rig.open { spool in
       for number in 1...30 { _ = try await spool.insert(SpoolRig.record(number)) }
@@ -230,7 +230,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func aRemovalThatTheDiskRefusesDoesNotHinderTheEnd() async throws {
     try await rig.open { spool in
       let sequence = try await spool.insert(SpoolRig.record(1))
@@ -244,7 +244,7 @@ import Testing
   }
 
   /// The program says what was promised; twenty times it is killed in the middle of it.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatWasPromisedSurvivesTheProcess() async throws {
     var random = SeededRandom()
     var (inserted, removing, removed): (Set<Int>, Set<Int>, Set<Int>) = ([], [], [])
@@ -283,7 +283,7 @@ import Testing
   }
 
   /// While many at a time are taken out, and the rows of those before are deleted, the program is killed again and again.
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatWasTakenOutStaysOutWhateverIsKilled() async throws {
     var random = SeededRandom()
     var held = Set(0..<12_000)

@@ -9,7 +9,7 @@ import Testing
 @Loop @Suite(.serialized) struct SpoolReportTests {
   private let rig = SpoolRig()
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func tellsWhatIsThereWhileItIsInUse() async throws {
     try await rig.open { spool in
       let empty = try SpoolReport(lookingInto: rig.directory, listing: 10)
@@ -35,7 +35,7 @@ import Testing
     #expect(try SpoolReport(lookingInto: rig.directory, listing: 0).records == 5, "nobody has it")
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func saysWhereThereIsNone() async throws {
     func refusal() -> SpoolError? {
       #expect(throws: SpoolError.self) { try SpoolReport(lookingInto: rig.directory, listing: 0) }

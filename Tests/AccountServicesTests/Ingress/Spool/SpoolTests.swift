@@ -9,7 +9,7 @@ import Testing
 @Loop @Suite(.serialized) struct SpoolTests {
   private let rig = SpoolRig()
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func givesBackWhatItWasGivenInItsOrder() async throws {
     try await rig.open { spool in
       #expect(spool.depth == 0 && spool.bytes == 0 && spool.oldest == nil)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func refusesWhatItHasNoRoomFor() async throws {
     let size = try await rig.open { spool in
       await spool.remove(try await spool.insert(SpoolRig.record(0)))
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func isTheSameAfterItWasOpenedAgain() async throws {
     let (sequences, bytes) = try await rig.open { spool in
       var sequences: [Int64] = []
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func writesTogetherWhatComesTogether() async throws {
     try await rig.open { spool in
       let outcomes = await inserted(1...200, into: spool)
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// So many that the rows of what is gone are deleted meanwhile, whose neighbours are there or not.
-  @Test(.timeLimit(.minutes(10)), arguments: [2, 3, 50])
+  @Test(.timeLimit(.minutes(30)), arguments: [2, 3, 50])
   func whatIsTakenOutIsNoLongerThereWhereverItWas(oneOf: Int) async throws {
     var random = SeededRandom()
     let numbers = 1...5000
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func tellsWhoseRecordsItHolds() async throws {
     try await rig.open { spool in
       for (number, person) in ["ada", "bob", nil, "ada", nil].enumerated() {
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whoeverTakesAStoppedSpoolSeesWhatIsDamagedToo() async throws {
     try await rig.open { spool in
       for number in 1...2 { _ = try await spool.insert(SpoolRig.record(number)) }
@@ -155,7 +155,7 @@ import Testing
     try await stopped.close()
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func saysHowMuchItHolds() async throws {
     try await rig.open { spool in
       _ = await inserted(1...3, into: spool)
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(10)))
+  @Test(.timeLimit(.minutes(30)))
   func whatIsClosedTakesNothing() async throws {
     let spool = try await rig.open { spool in
       // What was asked for before is done.

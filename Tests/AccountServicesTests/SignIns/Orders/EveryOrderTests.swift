@@ -8,7 +8,7 @@ import Testing
 ///
 /// The sign-ins, the deletions, the token revoker, the data eraser and the store are the real ones; between two of their steps
 /// a test has others come first.
-@Loop @Suite(.timeLimit(.minutes(20))) struct EveryOrderTests {
+@Loop @Suite(.timeLimit(.minutes(30))) struct EveryOrderTests {
   @Test(arguments: CourseRig.Database.present)
   func aSignInAndADeletionInEveryOrder(_ database: CourseRig.Database) async throws {
     let orders = CoursePlan.orders(CoursePlan.signIn(1), CoursePlan.deletion)
