@@ -1,6 +1,6 @@
 # What there is to do here; `make` alone says it. What Debian has to have installed for it is listed in .ci/packages.
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long reliability fuzz bench consumption transfers release format lint
+.PHONY: help run build test test-long test-slowly reliability fuzz bench consumption transfers release format lint
 
 # Every target declares what it imports.
 swift_options := --explicit-target-dependency-import-check error
@@ -28,6 +28,12 @@ test: ## run every test; the summary comes last
 
 test-long: export EFFORT ?= 20
 test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
+
+test-slowly: ARGS ?= --filter EndToEndTests --skip ReliabilityTests
+test-slowly: build ## run tests while the system's calls are held up at random; ARGS takes Swift Testing's options
+	@.ci/packages test
+	@Tests/make-python
+	@Tests/run-slowly $(ARGS)
 
 # NOTIFICATIONS, RATE (a second), EVENTS, EVENT_RATE, TRANSFERRED_USERS, SEED and FAULTS can be chosen: see docs/reliability.md.
 reliability: export NOTIFICATIONS ?= 1000000
