@@ -45,7 +45,7 @@ import Testing
     ).pool
     let error = await failure { try await pool.withConnection { _ in } }
     // By our limit, or by libpq's own of two seconds where a busy machine looks at ours later.
-    #expect(error?.code == .connection && error?.isRetriable == true)
+    #expect(error?.code == .connection && error?.isRetriable == true, "\(String(describing: error))")
     listener.close()
   }
 
