@@ -1,6 +1,5 @@
 public import EventLoop
 public import Glibc
-public import Testing
 
 /// A program that a test started: one of ours, or another that talks to ours. It never outlives the test, nor the
 /// process that runs the tests.
@@ -127,20 +126,19 @@ public final class RunningProgram {
     try await line(of: outputPipe, words)
   }
 
-  /// Waits until `condition` holds, and asks with such a pause between. Throws what the program has written where it has
-  /// ended before: nothing more comes of it.
+  /// Waits until `condition` holds, and asks with such a pause between. Throws what the program has written where it ends
+  /// before that, as nothing more comes of it, or takes longer than anything should.
   public func until(
-    every pause: Duration = .milliseconds(10), _ condition: @Loop () async throws -> Bool,
-    sourceLocation: SourceLocation = #_sourceLocation
+    every pause: Duration = .milliseconds(10), _ condition: @Loop () async throws -> Bool
   ) async throws {
-    try await TestSupport.until(
-      every: pause,
-      {
-        let hadEnded = hasEnded
-        if try await condition() { return true }
-        if hadEnded { throw failure("has ended") }
-        return false
-      }, sourceLocation: sourceLocation)
+    let end = MonotonicTime.now + .seconds(300)
+    while true {
+      let hadEnded = hasEnded
+      if try await condition() { return }
+      if hadEnded { throw failure("has ended") }
+      guard .now < end else { throw failure("has not done what was waited for") }
+      try await Loop.sleep(for: pause)
+    }
   }
 
   /// Sends a signal.

@@ -1,4 +1,4 @@
-public import EventLoop
+import EventLoop
 public import Testing
 
 /// Waits for what nobody announces: a metric that counts up, a page that says another thing. Asks again and again, and
