@@ -30,7 +30,7 @@ test-long: export EFFORT ?= 20
 test-long: test reliability ## run every test, with twenty times as many random inputs, and the long trials
 
 test-slowly: ARGS ?= --filter EndToEndTests --skip ReliabilityTests
-test-slowly: build ## run tests while the system's calls are held up at random; ARGS takes Swift Testing's options
+test-slowly: build ## run tests while the system's calls are held up at random; ARGS="--filter 'A|B'" chooses them
 	@.ci/packages test
 	@Tests/make-python
 	@Tests/run-slowly $(ARGS)

@@ -1,6 +1,5 @@
-// Loaded before the C library (LD_PRELOAD): has calls of the system take their time now and then, at random, as they do on
-// a machine that is busy with something else. It changes no result. A program in whose environment SLOW_START is takes its
-// time to start, too.
+// Loaded before the C library (LD_PRELOAD): delays system calls at random, as a busy machine does. It changes no result.
+// Where SLOW_START is set, the program also starts late.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -79,11 +78,19 @@ __attribute__((constructor)) static void start(void) {
 SLOW(int, fsync, (int file), (file), disk(), NOTHING)
 SLOW(int, fdatasync, (int file), (file), disk(), NOTHING)
 SLOW(int, rename, (const char *old, const char *new), (old, new), dawdle(4, 50), dawdle(4, 50))
+SLOW(int, renameat, (int from, const char *old, int to, const char *new), (from, old, to, new), dawdle(4, 50),
+  dawdle(4, 50))
+SLOW(int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), dawdle(4, 50), NOTHING)
+SLOW(int, syncfs, (int file), (file), disk(), NOTHING)
 SLOW(int, link, (const char *old, const char *new), (old, new), dawdle(4, 50), NOTHING)
 SLOW(int, unlink, (const char *path), (path), dawdle(4, 50), NOTHING)
 SLOW(int, close, (int file), (file), dawdle(200, 50), NOTHING)
 SLOW(ssize_t, read, (int file, void *bytes, size_t count), (file, bytes, count), dawdle(200, 60), NOTHING)
 SLOW(ssize_t, write, (int file, const void *bytes, size_t count), (file, bytes, count), dawdle(60, 60), dawdle(60, 60))
+SLOW(ssize_t, pread, (int file, void *bytes, size_t count, off_t offset), (file, bytes, count, offset), dawdle(300, 30),
+  NOTHING)
+SLOW(ssize_t, pwrite, (int file, const void *bytes, size_t count, off_t offset), (file, bytes, count, offset),
+  dawdle(100, 30), NOTHING)
 SLOW(ssize_t, pread64, (int file, void *bytes, size_t count, off64_t offset), (file, bytes, count, offset),
   dawdle(300, 30), NOTHING)
 SLOW(ssize_t, pwrite64, (int file, const void *bytes, size_t count, off64_t offset), (file, bytes, count, offset),
@@ -107,7 +114,7 @@ SLOW(int, posix_spawnp,
     char *const arguments[], char *const environment[]),
   (process, file, actions, attributes, arguments, environment), dawdle(4, 100), dawdle(4, 100))
 
-// The mode is there where a file may be made.
+// The caller passes a mode only with O_CREAT or O_TMPFILE.
 #define SLOW_OPEN(name, parameters, arguments)           \
   int name parameters {                                  \
     static int (*real) parameters;                       \

@@ -42,7 +42,7 @@ private final class Schedule {
     members = []
     members.append(try await makeMember())
     members.append(try await makeMember())
-    // Where a check fails, the members outlive this.
+    // The members outlive the schedule where a check fails.
     calls.fault = { [weak self] event in
       guard let self else { return }
       if failing.contains(event.id.text) { throw ConsumerFailure.transient("busy") }
