@@ -177,6 +177,13 @@ import Testing
     #expect(await producer.close(within: .seconds(300)) == 0)
   }
 
+  /// A command whose last client is still being let in when it has its answer must not end with a complaint.
+  @Test func whatTheOwnEndHasCutOffIsNoError() {
+    let words = "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker handle destroyed"
+    #expect(KafkaLogLine(syslog: 3, facility: "FAIL", text: words).level == .debug)
+    #expect(KafkaLogLine(syslog: 3, facility: "FAIL", text: "SASL authentication error: wrong").level == .error)
+  }
+
   @Test func tellsWhatLibrdkafkaWouldLog() async throws {
     let (lines, log) = AsyncStream.makeStream(of: KafkaLogLine.self)
     let configuration = try KafkaConfiguration(properties: [

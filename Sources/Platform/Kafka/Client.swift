@@ -43,7 +43,7 @@ import Synchronization
       let target = unsafe Unmanaged<LogTarget>.fromOpaque(opaque).takeUnretainedValue()
       target.log(
         KafkaLogLine(
-          level: .init(syslog: level), facility: unsafe facility.map { unsafe String(cString: $0) } ?? "",
+          syslog: level, facility: unsafe facility.map { unsafe String(cString: $0) } ?? "",
           text: unsafe text.map { unsafe String(cString: $0) } ?? ""))
     }
     if type == RD_KAFKA_PRODUCER { unsafe rd_kafka_conf_set_socket_cb(settings.pointer, socketThatForgets) }

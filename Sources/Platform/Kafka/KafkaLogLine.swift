@@ -1,3 +1,5 @@
+import CLibrdkafka
+
 /// A line that librdkafka would log.
 public struct KafkaLogLine: Sendable, Hashable {
   /// How bad it is.
@@ -24,6 +26,17 @@ public struct KafkaLogLine: Sendable, Hashable {
 
 /// Takes librdkafka's log lines. Called on librdkafka's own threads, so it must be quick.
 public typealias KafkaLog = @Sendable (KafkaLogLine) -> Void
+
+extension KafkaLogLine {
+  /// From what librdkafka would log at a level of syslog(3). A request that the client's own end has cut off is no failure,
+  /// though librdkafka says so of one that was about to authenticate.
+  init(syslog level: CInt, facility: String, text: String) {
+    self.init(level: text.contains(Self.cutOff) ? .debug : Level(syslog: level), facility: facility, text: text)
+  }
+
+  /// What librdkafka calls such a request.
+  private static let cutOff = unsafe String(cString: rd_kafka_err2str(RD_KAFKA_RESP_ERR__DESTROY))
+}
 
 extension KafkaLogLine.Level {
   /// From a level of syslog(3).
