@@ -24,6 +24,7 @@ build: ## build everything, tests included
 test: ## run every test; the summary comes last
 	@.ci/packages build test
 	@Tests/make-python
+	@Tests/prepare-kafka >/dev/null
 	@Tests/run $(swift_options)
 
 test-long: export EFFORT ?= 20
@@ -33,6 +34,7 @@ test-slowly: ARGS ?= --filter EndToEndTests --skip ReliabilityTests
 test-slowly: build ## run tests while the system's calls are held up at random; ARGS="--filter 'A|B'" chooses them
 	@.ci/packages test
 	@Tests/make-python
+	@Tests/prepare-kafka >/dev/null
 	@Tests/run-slowly $(ARGS)
 
 # NOTIFICATIONS, RATE (a second), EVENTS, EVENT_RATE, TRANSFERRED_USERS, SEED and FAULTS can be chosen: see docs/reliability.md.
